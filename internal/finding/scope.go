@@ -1,0 +1,46 @@
+package finding
+
+// Scope adds findings about one file.
+type Scope struct {
+	Out         *Collector
+	File        string
+	Rank        int
+	BenchmarkID int64 // 0 outside a point
+}
+
+// Of returns the scope narrowed to a point.
+func (s Scope) Of(benchmarkID int64) Scope {
+	s.BenchmarkID = benchmarkID
+	return s
+}
+
+// Broken reports a value that breaks a rule. What stands there is read from the file
+// when the finding is printed.
+func (s Scope) Broken(rule ID, pointer string, off int64, message, expected string) {
+	s.add(Finding{Rule: rule, Pointer: pointer, Offset: off, Message: message, Expected: expected, Excerpt: true})
+}
+
+// Absent reports a value that should exist; parent is the offset of the value that
+// should hold it.
+func (s Scope) Absent(rule ID, pointer string, parent int64, message, expected string) {
+	s.add(Finding{Rule: rule, Pointer: pointer, Offset: parent, Message: message, Expected: expected, Actual: "absent"})
+}
+
+// Either reports a value that breaks a rule, or its absence when it does not exist.
+func (s Scope) Either(rule ID, pointer string, exists bool, off, parent int64, message, expected string) {
+	if exists {
+		s.Broken(rule, pointer, off, message, expected)
+	} else {
+		s.Absent(rule, pointer, parent, message, expected)
+	}
+}
+
+// Says reports something about a place without quoting what stands there.
+func (s Scope) Says(rule ID, pointer string, off int64, message, expected, actual string) {
+	s.add(Finding{Rule: rule, Pointer: pointer, Offset: off, Message: message, Expected: expected, Actual: actual})
+}
+
+func (s Scope) add(f Finding) {
+	f.File, f.Rank, f.BenchmarkID = s.File, s.Rank, s.BenchmarkID
+	s.Out.Add(f)
+}

@@ -1,0 +1,402 @@
+package finding
+
+import (
+	"slices"
+	"sync"
+)
+
+// Rules returns every rule, in the order of the documentation.
+func Rules() []Rule { return slices.Clone(table[:]) }
+
+// Lookup returns the rule with an id.
+func Lookup(id ID) (Rule, bool) {
+	i, ok := index()[id]
+	if !ok {
+		return Rule{}, false
+	}
+	return table[i], true
+}
+
+// index maps a rule's id to its place in the table. It is made at the first look-up:
+// programs that never judge anything do not pay for it.
+var index = sync.OnceValue(func() map[ID]int {
+	m := make(map[ID]int, len(table))
+	for i, r := range table {
+		m[r.ID] = i
+	}
+	return m
+})
+
+// table is the one place where a rule is described. The rule list, the documentation and
+// the hints beside findings are made from it.
+var table = [...]Rule{
+	// JSON input.
+	{
+		ID: JSONSyntax, Severity: Error, Level: Merge,
+		Purpose: "A file is one strict JSON document (RFC 8259) in UTF-8 without a byte-order mark, whole and with nothing behind it.",
+		Hint:    "copy the file again if it is cut off, or let the run that writes it finish; a file edited by hand must stay plain JSON",
+		Example: `{"status": "complete",}  (a comma before the closing brace)`,
+	},
+	{
+		ID: JSONNumber, Severity: Error, Level: Merge,
+		Purpose: "Numbers are JSON numbers: NaN, Infinity and -Infinity, which Python writers can emit, are refused by name.",
+		Hint:    "find out why the producer computed a value that is not finite and run the benchmark again; do not replace it by a made-up number",
+		Example: `"wall_time": NaN`,
+	},
+	{
+		ID: JSONDuplicateKey, Severity: Error, Level: Merge,
+		Purpose: "No object has the same key twice, however the key is spelled with escapes.",
+		Hint:    "readers disagree about which of the two values counts: write the file again with the producer instead of editing it",
+		Example: `{"valid": true, "v\u0061lid": false}`,
+	},
+	{
+		ID: JSONDepth, Severity: Error, Level: Merge,
+		Purpose: "Arrays and objects are nested at most 512 deep.",
+		Hint:    "no benchmark writes such a document: check that the file is the one you meant",
+		Example: `[[[[ … ]]]]  (513 brackets deep)`,
+	},
+	{
+		ID: InputLimit, Severity: Error, Level: Merge,
+		Purpose: "A file stays within the limits: 16 MiB for one string or number, 1,000,000 keys in one object, 64 GiB of decompressed text, and a dp.size of 65,536.",
+		Hint:    "check that the file is a rank artifact; no real run comes near these limits",
+		Example: `"dp": {"rank": 0, "size": 65537}`,
+	},
+
+	// Rank envelope.
+	{
+		ID: RankStatus, Severity: Error, Level: Merge,
+		Purpose: "The status is \"complete\" or \"partial\"; without one, valid true means complete and anything else means failed.",
+		Hint:    "the run on this rank failed: read its error key and its log, then run the benchmark again",
+		Example: `"status": "failed"`,
+	},
+	{
+		ID: RankCoverage, Severity: Error, Level: Merge,
+		Purpose: "coverage is an object whose expected_points, completed_points and skipped_points are integers of 0 or more, with completed + skipped not above expected.",
+		Hint:    "the counts contradict each other or are not whole numbers: take the file as the producer wrote it, or run the benchmark again",
+		Example: `"coverage": {"expected_points": 3, "completed_points": 4, "skipped_points": 0}`,
+	},
+	{
+		ID: RankCounts, Severity: Error, Level: Merge,
+		Purpose: "results and iteration_groups are lists of exactly coverage.completed_points entries, skipped_points (absent means empty) is a list of exactly coverage.skipped_points, and missing_phases (absent means empty) is a list.",
+		Hint:    "entries were lost or added after the run: take the file as the producer wrote it, or run the benchmark again",
+		Example: `"coverage": {"completed_points": 3, …}, "results": [ … two entries … ]`,
+	},
+	{
+		ID: RankComplete, Severity: Error, Level: Merge,
+		Purpose: "A complete file has valid true, usable true or absent, stop_reason and error null or absent, every expected point completed, nothing skipped and no phase missing.",
+		Hint:    "a producer calls a run with skipped points complete but not valid: look at skipped_points, missing_phases and error, then run the benchmark again",
+		Example: `"status": "complete", "valid": false`,
+	},
+	{
+		ID: RankPartial, Severity: Error, Level: Merge,
+		Purpose: "A partial file has valid false, usable true, stop_reason \"timeout\", fewer points completed than expected, nothing skipped, no phase missing and error null or absent.",
+		Hint:    "only a run that its time limit stopped can be merged in part: run the benchmark again, with a longer time limit if that was the cause",
+		Example: `"status": "partial", "stop_reason": "cancelled"`,
+	},
+	{
+		ID: RankPartialRun, Severity: Warning, Level: Merge,
+		Purpose: "Tells that the run is partial: its time limit stopped it, and the merged artifact covers only the points that were completed.",
+		Hint:    "run the benchmark again with a longer time limit if you need every point",
+		Example: `"status": "partial", "coverage": {"expected_points": 9, "completed_points": 3, "skipped_points": 0}`,
+	},
+	{
+		ID: RankSchema, Severity: Error, Level: Merge,
+		Purpose: "The document is an object; its schema_version, where present, is 2 and its artifact_type, where present, is \"rank\".",
+		Hint:    "pass the rank artifacts themselves, not a merged file or a probe sidecar",
+		Example: `"artifact_type": "merged"`,
+	},
+	{
+		ID: RankDP, Severity: Error, Level: Merge,
+		Purpose: "dp.rank is an integer from 0 to dp.size - 1, unique among the files and the rank that the file's name stands for; dp.size is an integer of 1 or more, the same in every file.",
+		Hint:    "check that no file was renamed, copied over another or taken from a run of another size",
+		Example: `results_dp3.json with "dp": {"rank": 2, "size": 4}`,
+	},
+
+	// Run identity.
+	{
+		ID: RunID, Severity: Error, Level: Merge,
+		Purpose: "run_id is a non-empty string, the same in every file.",
+		Hint:    "the files come from different runs: collect the rank files of one run, and clear old ones before a run starts",
+		Example: `"run_id": "a1b2" in one file, "c3d4" in another`,
+	},
+	{
+		ID: RunGrid, Severity: Error, Level: Merge,
+		Purpose: "grid_digest is a non-empty string, the same in every file.",
+		Hint:    "the ranks planned different grids of points: start every rank with the same benchmark configuration and run again",
+		Example: `"grid_digest": ""`,
+	},
+	{
+		ID: RunStatus, Severity: Error, Level: Merge,
+		Purpose: "Every file has the same status, an absent one counted as its default.",
+		Hint:    "one rank ended otherwise than the others: look at the log of the rank that differs, then run the benchmark again",
+		Example: `"status": "complete" in one file, "partial" in another`,
+	},
+	{
+		ID: RunCoverage, Severity: Error, Level: Merge,
+		Purpose: "coverage is equal in every file.",
+		Hint:    "the ranks did not measure the same points: make sure that the files are of one run, then run the benchmark again",
+		Example: `"completed_points": 3 in one file, 2 in another`,
+	},
+	{
+		ID: RunStopReason, Severity: Error, Level: Merge,
+		Purpose: "stop_reason is equal in every file, an absent one counted as null.",
+		Hint:    "one rank stopped for another reason than the others: look at the log of the rank that differs",
+		Example: `"stop_reason": "timeout" in one file, null in another`,
+	},
+	{
+		ID: GroupDiffers, Severity: Error, Level: Merge,
+		Purpose: "Every file's iteration_groups equals that of the reference: the lowest given rank whose file can be read.",
+		Hint:    "every rank records the groups of the whole run, so a difference means a file of another run or one that was changed: collect the files again",
+		Example: `"wall_time": 0.021 in the reference's group, 0.022 in the same group of another file`,
+	},
+
+	// Iteration groups of the reference.
+	{
+		ID: GroupEmpty, Severity: Error, Level: Merge,
+		Purpose: "iteration_groups has at least one group.",
+		Hint:    "the run measured nothing, so there is nothing to merge: look at the log of the run",
+		Example: `"iteration_groups": []`,
+	},
+	{
+		ID: GroupID, Severity: Error, Level: Merge,
+		Purpose: "Each group is an object with an integer benchmark_id of 1 or more, equal to its point's; in any order the ids are 1 to n without a gap or a repeat, and n is completed_points.",
+		Hint:    "groups were lost, repeated or numbered anew: take the file as the producer wrote it",
+		Example: `benchmark_id 1, 2 and 4 in a run of three points`,
+	},
+	{
+		ID: GroupIncomplete, Severity: Error, Level: Merge,
+		Purpose: "A group's expected_dp_ranks lists every rank of the run and its complete is true.",
+		Hint:    "not every rank reported this point: look at the logs of the ranks that are missing, then run the benchmark again",
+		Example: `"complete": false`,
+	},
+	{
+		ID: GroupRanks, Severity: Error, Level: Merge,
+		Purpose: "A group's rank_results are those of every rank of the run, in rank order.",
+		Hint:    "a rank's result is missing, repeated or out of order: take the file as the producer wrote it, or run the benchmark again",
+		Example: `"rank_results": [{"dp_rank": 1, …}, {"dp_rank": 0, …}]`,
+	},
+	{
+		ID: GroupFPMCount, Severity: Error, Level: Merge,
+		Purpose: "Each rank result of a group has exactly one forward-pass metric.",
+		Hint:    "the producer keeps one metric a point and rank: take the file as it wrote it, or run the benchmark again",
+		Example: `"fpms": []`,
+	},
+	{
+		ID: GroupCounter, Severity: Error, Level: Merge,
+		Purpose: "The counter_id of a group's forward-pass metric is the group's benchmark_id.",
+		Hint:    "the metric belongs to another point: take the file as the producer wrote it, or run the benchmark again",
+		Example: `"benchmark_id": 2, … "fpms": [{"counter_id": 3, …}]`,
+	},
+	{
+		ID: GroupFPMRank, Severity: Error, Level: Merge,
+		Purpose: "The dp_rank of a group's forward-pass metric is that of the rank result which holds it.",
+		Hint:    "the metric belongs to another rank: take the file as the producer wrote it, or run the benchmark again",
+		Example: `{"dp_rank": 1, "fpms": [{"dp_rank": 0, …}]}`,
+	},
+	{
+		ID: GroupWallTime, Severity: Error, Level: Merge,
+		Purpose: "A group's wall_time equals exactly the largest wall_time, in seconds, of its metrics; an absent one counts as 0 and anything but a finite number is an error.",
+		Hint:    "the time of the point is that of its slowest rank: a different value was changed or rounded after the run",
+		Example: `"wall_time": 0.020 beside metrics of 0.020 and 0.021`,
+	},
+
+	// Each rank's own results.
+	{
+		ID: ResultID, Severity: Error, Level: Merge,
+		Purpose: "The benchmark ids of a file's results are exactly those of the groups, each once.",
+		Hint:    "results were lost or repeated: take the file as the producer wrote it, or run the benchmark again",
+		Example: `two results with "point": {"benchmark_id": 2, …}`,
+	},
+	{
+		ID: ResultPoint, Severity: Error, Level: Merge,
+		Purpose: "A result's point equals the point of its group.",
+		Hint:    "this rank measured something else under the same number: make sure that the files are of one run",
+		Example: `"batch_size": 8 in the result, 16 in the group`,
+	},
+	{
+		ID: ResultFPMCount, Severity: Error, Level: Merge,
+		Purpose: "Each result has exactly one forward-pass metric.",
+		Hint:    "the producer keeps one metric a point: take the file as it wrote it, or run the benchmark again",
+		Example: `"fpms": [ … two entries … ]`,
+	},
+	{
+		ID: ResultCounter, Severity: Error, Level: Merge,
+		Purpose: "The counter_id of a result's forward-pass metric is the point's benchmark_id.",
+		Hint:    "the metric belongs to another point: take the file as the producer wrote it, or run the benchmark again",
+		Example: `"point": {"benchmark_id": 2, …}, "fpms": [{"counter_id": 1, …}]`,
+	},
+	{
+		ID: ResultFPMRank, Severity: Error, Level: Merge,
+		Purpose: "The dp_rank of a result's forward-pass metric is the rank of the file.",
+		Hint:    "the metric belongs to another rank: check that the files were not mixed up",
+		Example: `"dp_rank": 0 in a metric of rank 1's file`,
+	},
+	{
+		ID: ResultDiffers, Severity: Error, Level: Merge,
+		Purpose: "A result's fpms equal those recorded for this rank in the point's group.",
+		Hint:    "the rank's own numbers contradict what it reported to the others: a file was changed after the run, or comes from another run",
+		Example: `"wall_time": 0.021 in the result, 0.020 in the group`,
+	},
+
+	// Timing.
+	{
+		ID: TimingShape, Severity: Error, Level: Merge,
+		Purpose: "timing is an object with the strings started_at and completed_at and the finite numbers benchmark_elapsed_seconds (0 or more) and measured_iteration_seconds.",
+		Hint:    "take the file as the producer wrote it, or run the benchmark again",
+		Example: `"benchmark_elapsed_seconds": null`,
+	},
+	{
+		ID: TimingMeasured, Severity: Error, Level: Merge,
+		Purpose: "measured_iteration_seconds is the sum of the groups' wall_time, within 1e-9 relative or 1e-12 s absolute.",
+		Hint:    "groups or times were changed after the run: take the file as the producer wrote it",
+		Example: `"measured_iteration_seconds": 1.5 beside groups that add up to 1.2`,
+	},
+	{
+		ID: TimingExceeds, Severity: Error, Level: Merge,
+		Purpose: "measured_iteration_seconds is not above benchmark_elapsed_seconds (by more than 1e-12 s).",
+		Hint:    "no run measures for longer than it lasts: one of the two times was changed, or the producer's clock is at fault",
+		Example: `"benchmark_elapsed_seconds": 1.0, "measured_iteration_seconds": 2.0`,
+	},
+
+	// Shared measurement protocol.
+	{
+		ID: ProtocolMismatch, Severity: Error, Level: Merge,
+		Purpose: "Either every file has a measurement_protocol and all are equal, or none has one.",
+		Hint:    "the ranks ran different versions or settings of the benchmark: start every rank alike and run again",
+		Example: `"content_seed": "0" in one file, "1" in another`,
+	},
+	{
+		ID: ProtocolInvalid, Severity: Error, Level: Merge,
+		Purpose: "measurement_protocol is an object with the integer schema_version 1.",
+		Hint:    "the protocol is of a version that this program does not know, or was changed: use a newer fpm, or run the benchmark again",
+		Example: `"measurement_protocol": {"schema_version": 2, …}`,
+	},
+	{
+		ID: ProtocolUndeclared, Severity: Error, Level: Merge,
+		Purpose: "Without a measurement_protocol no forward-pass metric carries benchmark_measurement.",
+		Hint:    "evidence without the protocol that explains it proves nothing: take the files as the producer wrote them",
+		Example: `"benchmark_measurement": {…} in a file without "measurement_protocol"`,
+	},
+	{
+		ID: ProtocolContract, Severity: Error, Level: Merge,
+		Purpose: "execution_evidence, where present, is an object with schema_version 1, sample_field \"benchmark_sample\" and warmup_field \"warmup_evidence\".",
+		Hint:    "the execution contract is of a version that this program does not know, or was changed: use a newer fpm, or run the benchmark again",
+		Example: `"execution_evidence": {"schema_version": 1, "sample_field": "sample", …}`,
+	},
+	{
+		ID: ProtocolContractUndeclared, Severity: Error, Level: Merge,
+		Purpose: "Without execution_evidence no file has warmup_evidence and no raw forward-pass metric has benchmark_sample.",
+		Hint:    "samples and ledgers without the contract that explains them prove nothing: take the files as the producer wrote them",
+		Example: `"warmup_evidence": {…} beside a protocol without "execution_evidence"`,
+	},
+
+	// Evidence of each forward-pass metric.
+	{
+		ID: MeasurementMissing, Severity: Error, Level: Merge,
+		Purpose: "With a protocol, the metric of every rank in every group has a benchmark_measurement object with schema_version 1 and the rank result's dp_rank, whether that rank's file was given or not.",
+		Hint:    "a rank recorded no evidence or another rank's: start every rank with the same version and run again",
+		Example: `a group's metric without "benchmark_measurement"`,
+	},
+	{
+		ID: MeasurementIdentity, Severity: Error, Level: Merge,
+		Purpose: "point_key is the content key of the group's point (SHA-256 of its canonical coordinates) and preparation is an object with the run's grid_digest.",
+		Hint:    "the evidence was made for another point or another grid: a file was changed, or the producer kept stale evidence",
+		Example: `"point_key": "0000…" for a point whose key is "3fa1…"`,
+	},
+
+	// Raw samples.
+	{
+		ID: SampleCount, Severity: Error, Level: Merge,
+		Purpose: "raw_fpms is a non-empty list, expected_internal_samples an integer not below its length, and the retained metric itself has no benchmark_sample.",
+		Hint:    "samples were lost or invented: take the file as the producer wrote it, or run the benchmark again",
+		Example: `"raw_fpms": []`,
+	},
+	{
+		ID: SampleIdentity, Severity: Error, Level: Merge,
+		Purpose: "Each raw metric is an object with the point's benchmark id as integer counter_id, the rank as integer dp_rank and the retained metric's worker_id (absent counts as null).",
+		Hint:    "the sample belongs to another point, rank or worker: take the file as the producer wrote it, or run the benchmark again",
+		Example: `"counter_id": 3 in a raw metric of point 2`,
+	},
+	{
+		ID: SampleIndex, Severity: Error, Level: Merge,
+		Purpose: "sample_index is the sample's position, and forward_index is an integer that rises from sample to sample through the whole run of a rank.",
+		Hint:    "samples are out of order or repeated: the order of execution cannot be established, so run the benchmark again",
+		Example: `"forward_index": 11 directly after "forward_index": 12 of the same rank`,
+	},
+	{
+		ID: SampleTiming, Severity: Error, Level: Merge,
+		Purpose: "A sample's timing has basis schedule_to_output or inter_output, finite end_monotonic and wall_time (0 or more), and a start_monotonic that is null or absent, or not after the end and as far from it as wall_time says, within 1e-9 relative or 1e-9 s absolute.",
+		Hint:    "the clock readings contradict the wall time or are not readings at all: run the benchmark again",
+		Example: `"start_monotonic": 10.0, "end_monotonic": 9.0`,
+	},
+	{
+		ID: SampleCUDAGraph, Severity: Error, Level: Merge,
+		Purpose: "A sample's cudagraph is observed, with a runtime_mode and integers where padded is not below unpadded and num_paddings is their difference, or unavailable with all four null or absent.",
+		Hint:    "what the producer could not observe must stay null, and what it observed must add up: take the file as it wrote it",
+		Example: `"cudagraph": {"status": "unavailable", "runtime_mode": "FULL", …}`,
+	},
+	{
+		ID: SampleReduction, Severity: Error, Level: Merge,
+		Purpose: "estimate names its method, and raw_sample_indices is what that method selects: [0] of one sample for single_step, the last of n for last_step, all but the first for adjacent_upper_median.",
+		Hint:    "how the retained time was made from the samples cannot be established: take the file as the producer wrote it, or use a newer fpm if the method is new",
+		Example: `"estimate": {"method": "mean", "raw_sample_indices": [1, 2, 3]}`,
+	},
+	{
+		ID: SampleEstimate, Severity: Error, Level: Merge,
+		Purpose: "The retained wall_time is the upper median of the selected samples' wall times, within 1e-9 relative or 1e-12 s absolute.",
+		Hint:    "the published time is not the one that was measured: a value was changed after the run, or the producer reduces otherwise than it says",
+		Example: `"wall_time": 0.001 from samples of 0.020, 0.021 and 0.022`,
+	},
+
+	// Warmup ledger.
+	{
+		ID: WarmupLedger, Severity: Error, Level: Merge,
+		Purpose: "With an execution contract every file has a warmup_evidence object whose status is recorded or unavailable and whose records are a list, empty when unavailable.",
+		Hint:    "the rank's warmup ledger is missing or broken: start every rank with the same version and run again",
+		Example: `"warmup_evidence": null`,
+	},
+	{
+		ID: WarmupRecord, Severity: Error, Level: Merge,
+		Purpose: "A warmup record has status running, completed or failed and a validation whose status is passed (only with completed), failed (only with failed) or not_performed.",
+		Hint:    "the record says two things at once: take the file as the producer wrote it, or run the benchmark again",
+		Example: `"status": "completed", "validation": {"status": "failed"}`,
+	},
+	{
+		ID: WarmupRange, Severity: Error, Level: Merge,
+		Purpose: "A record's forward_index_start and forward_index_end are each null, absent or an integer of 0 or more, the end not before the start, and a completed record has an end.",
+		Hint:    "the record's forward passes run backwards or never end: take the file as the producer wrote it, or run the benchmark again",
+		Example: `"forward_index_start": 3, "forward_index_end": 0`,
+	},
+	{
+		ID: WarmupCount, Severity: Error, Level: Merge,
+		Purpose: "A record's observed_forward_count is null, absent or an integer of 0 or more that equals end - start when both are known.",
+		Hint:    "forward passes were lost or counted twice: take the file as the producer wrote it, or run the benchmark again",
+		Example: `"forward_index_start": 0, "forward_index_end": 5, "observed_forward_count": 4`,
+	},
+	{
+		ID: WarmupReference, Severity: Error, Level: Merge,
+		Purpose: "A metric's preparation.warmup_records_before is an integer from 0 to the number of records when its rank's ledger is recorded, null or absent when it is unavailable, and any of these (any integer of 0 or more) when that rank's file was not given.",
+		Hint:    "the metric points into a ledger that is not this one: make sure that the files are of one run",
+		Example: `"warmup_records_before": 50 beside a ledger of four records`,
+	},
+	{
+		ID: WarmupOverlap, Severity: Error, Level: Merge,
+		Purpose: "The warmup records that a metric names as earlier are over: none is running, and none ends beyond the metric's first raw forward_index.",
+		Hint:    "the warmup reached into the measurement, so the time is not a warmed one: run the benchmark again",
+		Example: `"forward_index_end": 12 in a record before a metric whose first "forward_index" is 11`,
+	},
+
+	// Engine provenance.
+	{
+		ID: EngineMismatch, Severity: Error, Level: Merge,
+		Purpose: "Every rank with sound engine provenance started with the same engine identity as the first such rank; every path that differs is reported.",
+		Hint:    "start every rank with the same image, model and engine arguments, then run the benchmark again",
+		Example: `"attention": {"backend_requested": "FLASHINFER"} on rank 1, null on rank 0`,
+	},
+	{
+		ID: EngineUnverified, Severity: Warning, Level: Merge,
+		Purpose: "Tells that a rank has no engine object or one with a capture_error: its engine could not be compared with the others'.",
+		Hint:    "read the capture error; the merge goes on without this rank's provenance, and says so in capture_errors",
+		Example: `"engine": {"capture_error": "no model configuration"}`,
+	},
+}
