@@ -1,0 +1,156 @@
+package jsonvalue
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// MaxDepth is the deepest nesting that [Parse] follows. The scanner of rank artifacts
+// refuses documents nested deeper, so a part of one never is.
+const MaxDepth = 512
+
+// ErrDepth reports a value nested deeper than [MaxDepth].
+var ErrDepth = fmt.Errorf("value nested deeper than %d", MaxDepth)
+
+// Parse reads the text of exactly one JSON value. base, the offset of the text in its
+// file, is added to every offset. The tree aliases text, which must not change
+// afterwards. Names of an object are not checked for duplicates, nor strings for UTF-8:
+// the scanner that found the text did that.
+func Parse(text []byte, base int64) (*Value, error) {
+	p := parser{
+		text: text,
+		base: base,
+		dec:  jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)),
+	}
+	v := new(Value)
+	if err := p.value(v, 0); err != nil {
+		return nil, unexpectedEOF(err)
+	}
+	if p.dec.PeekKind() != 0 {
+		return nil, errors.New("text after the value")
+	}
+	if _, err := p.dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return v, nil
+}
+
+func unexpectedEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// parser builds a tree. Children are gathered on two stacks shared by all levels and
+// copied once, when their container ends, so that each container is one allocation of
+// its exact size.
+type parser struct {
+	text    []byte
+	base    int64
+	dec     *jsontext.Decoder
+	elems   []Value
+	members []Member
+}
+
+func (p *parser) value(v *Value, depth int) error {
+	switch p.dec.PeekKind() {
+	case '[':
+		return p.array(v, depth+1)
+	case '{':
+		return p.object(v, depth+1)
+	}
+	raw, err := p.literal()
+	if err != nil {
+		return err
+	}
+	*v = Value{Kind: kindOf(raw[0]), Raw: raw, Offset: p.base + p.dec.InputOffset() - int64(len(raw))}
+	return nil
+}
+
+// literal reads a scalar and returns its text as a part of p.text, which outlives the
+// decoder's own buffer.
+func (p *parser) literal() ([]byte, error) {
+	raw, err := p.dec.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	end := int(p.dec.InputOffset())
+	return p.text[end-len(raw) : end : end], nil
+}
+
+// open reads the first byte of a container and returns its offset.
+func (p *parser) open(depth int) (offset int64, err error) {
+	if depth > MaxDepth {
+		return 0, ErrDepth
+	}
+	if _, err := p.dec.ReadToken(); err != nil {
+		return 0, err
+	}
+	return p.base + p.dec.InputOffset() - 1, nil
+}
+
+func (p *parser) array(v *Value, depth int) error {
+	offset, err := p.open(depth)
+	if err != nil {
+		return err
+	}
+	mark := len(p.elems)
+	for p.more(']') {
+		var elem Value
+		if err := p.value(&elem, depth); err != nil {
+			return err
+		}
+		p.elems = append(p.elems, elem)
+	}
+	*v = Value{Kind: Array, Offset: offset, Elems: slices.Clone(p.elems[mark:])}
+	p.elems = p.elems[:mark]
+	return p.end()
+}
+
+func (p *parser) object(v *Value, depth int) error {
+	offset, err := p.open(depth)
+	if err != nil {
+		return err
+	}
+	mark := len(p.members)
+	for p.more('}') {
+		m, err := p.member(depth)
+		if err != nil {
+			return err
+		}
+		p.members = append(p.members, m)
+	}
+	*v = Value{Kind: Object, Offset: offset, Members: slices.Clone(p.members[mark:])}
+	p.members = p.members[:mark]
+	return p.end()
+}
+
+func (p *parser) member(depth int) (m Member, err error) {
+	if m.RawName, err = p.literal(); err != nil {
+		return m, err
+	}
+	m.Name = unquoteString(m.RawName)
+	return m, p.value(&m.Value, depth)
+}
+
+// more tells whether the container goes on. At a syntax error it says that it does, and
+// the read that follows reports the error.
+func (p *parser) more(end jsontext.Kind) bool { return p.dec.PeekKind() != end }
+
+func (p *parser) end() error {
+	_, err := p.dec.ReadToken()
+	return err
+}
+
+func kindOf(first byte) Kind {
+	if first == '-' || '0' <= first && first <= '9' {
+		return Number
+	}
+	return Kind(first)
+}
