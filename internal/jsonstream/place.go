@@ -1,0 +1,117 @@
+package jsonstream
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+)
+
+// Excerpt returns the text of the value at off without its line breaks and indentation,
+// cut to about most bytes. The value was checked before.
+func Excerpt(src io.ReaderAt, off int64, most int) string {
+	text := make([]byte, 8*most)
+	n, err := src.ReadAt(text, off)
+	if err != nil && err != io.EOF {
+		return "" // whoever reads the file meets the same error and reports it
+	}
+	text = text[:n]
+	span, err := New(bytes.NewReader(text), 0, 0, Trusted, Limits{}).Skip()
+	if err == nil {
+		text = text[:span.End()]
+	}
+	lines := bytes.Split(text, []byte("\n"))
+	for i, line := range lines {
+		lines[i] = bytes.TrimLeft(line, " \t\r")
+	}
+	text = bytes.Join(lines, nil)
+	if err != nil || len(text) > most {
+		return string(bytes.ToValidUTF8(text[:min(most, len(text))], nil)) + "…"
+	}
+	return string(text)
+}
+
+var errFound = errors.New("found")
+
+// Find returns the offset of the value that path leads to, from the value at off: names
+// and decimal array indices, unescaped. Where a step does not exist, ok is false and the
+// offset is that of the innermost value that does. The text was checked before.
+func Find(src io.ReaderAt, off int64, path ...string) (at int64, ok bool) {
+	s := New(src, off, 0, Trusted, Limits{})
+	at, err := s.find(path)
+	return at, errors.Is(err, errFound)
+}
+
+// find returns errFound when the path was followed to its end.
+func (s *Scanner) find(path []string) (at int64, err error) {
+	if len(path) == 0 {
+		at, err := s.start()
+		if err != nil {
+			return at, err
+		}
+		return at, errFound
+	}
+	inner := int64(-1)
+	step := func(hit bool) error {
+		if !hit {
+			_, err := s.Skip()
+			return err
+		}
+		inner, err = s.find(path[1:])
+		return err
+	}
+	if s.Peek() == '[' {
+		at, _, err = s.Array(func(i int) error { return step(path[0] == strconv.Itoa(i)) })
+	} else {
+		at, _, err = s.Object(func(name []byte) error { return step(path[0] == string(name)) })
+	}
+	if inner >= 0 {
+		at = inner
+	}
+	return at, err
+}
+
+// start returns the offset of the next value; the value is then partly read.
+func (s *Scanner) start() (int64, error) {
+	if k := s.Peek(); k == '{' || k == '[' {
+		return s.enter(k == '{')
+	}
+	v, err := s.Scalar()
+	return v.Offset, err
+}
+
+// Position is a place in a text for people: line and column count from 1, the column in
+// bytes.
+type Position struct{ Line, Column int }
+
+// Positions returns the line and column of each offset, in one pass over the text up to
+// the last of them.
+func Positions(src io.ReaderAt, offsets []int64) ([]Position, error) {
+	order := make([]int, len(offsets))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return int(min(1, max(-1, offsets[a]-offsets[b]))) })
+	out := make([]Position, len(offsets))
+	buf := make([]byte, windowSize)
+	line, lineStart, at := 1, int64(0), int64(0)
+	for _, i := range order {
+		for at < offsets[i] {
+			n, err := src.ReadAt(buf[:min(int64(len(buf)), offsets[i]-at)], at)
+			if n == 0 {
+				if err == io.EOF {
+					break // a fault behind the last byte
+				}
+				return out, &ReadError{Offset: at, Err: err}
+			}
+			line += bytes.Count(buf[:n], []byte{'\n'})
+			if last := bytes.LastIndexByte(buf[:n], '\n'); last >= 0 {
+				lineStart = at + int64(last) + 1
+			}
+			at += int64(n)
+		}
+		out[i] = Position{Line: line, Column: int(offsets[i]-lineStart) + 1}
+	}
+	return out, nil
+}
