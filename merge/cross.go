@@ -1,0 +1,161 @@
+package merge
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fpm-project/fpm/internal/artifact"
+	"github.com/fpm-project/fpm/internal/exitcode"
+	"github.com/fpm-project/fpm/internal/finding"
+	"github.com/fpm-project/fpm/internal/jsonstream"
+	"github.com/fpm-project/fpm/protocol"
+	"github.com/fpm-project/fpm/warmup"
+)
+
+// compareSizes applies the part of rank.dp that concerns several files.
+func (r *run) compareSizes() {
+	taken := map[int64]*rankFile{}
+	for _, f := range r.files {
+		if !f.parsed {
+			continue
+		}
+		scope := r.scope(f, r.out)
+		if ref := r.ref.dpSize; f.dpSize.Integer && ref.Integer && f.dpSize.Int != ref.Int {
+			scope.Broken(finding.RankDP, "/dp/size", f.dpSize.Offset, "the data-parallel size differs from the reference, rank "+strconv.Itoa(r.ref.rank)+" ("+r.ref.path+")",
+				strconv.FormatInt(ref.Int, 10))
+		}
+		if !f.dpRank.NonNegative() {
+			continue
+		}
+		if first := taken[f.dpRank.Int]; first != nil {
+			scope.Broken(finding.RankDP, "/dp/rank", f.dpRank.Offset, "this DP rank is also that of "+first.path, "a rank of its own")
+		} else {
+			taken[f.dpRank.Int] = f
+		}
+	}
+}
+
+// checkMissing fails the merge when ranks have no file that should have one.
+func (r *run) checkMissing() {
+	size := r.size()
+	if size == 0 {
+		return
+	}
+	have := map[int]bool{}
+	for _, f := range r.files {
+		have[f.rank] = true
+	}
+	var missing, beyond artifact.RankSet
+	want := r.opt.Ranks
+	if want == nil {
+		for rank := range size {
+			want = append(want, rank)
+		}
+	}
+	for _, rank := range want {
+		switch {
+		case rank >= size:
+			beyond = append(beyond, rank)
+		case !have[rank] && !r.reportedMissing(rank):
+			missing = append(missing, rank)
+		}
+	}
+	if len(beyond) > 0 {
+		r.failf(exitcode.Usage, "", "name ranks from 0 to "+strconv.Itoa(size-1), "--ranks names rank %s of a run of %d", beyond, size)
+	}
+	if len(missing) > 0 {
+		r.failf(exitcode.Failed, "", "add the files, or name the ranks of this node with --ranks",
+			"the run has %d ranks, and no file was given for rank %s", size, missing)
+	}
+}
+
+// reportedMissing tells whether the rank's file was looked for by name, and reported.
+func (r *run) reportedMissing(rank int) bool {
+	path := r.base.Rank(rank)
+	return slices.ContainsFunc(r.failures, func(e *exitcode.Error) bool { return e.File == path || strings.Contains(e.Message, path) })
+}
+
+// checkDeclarations applies protocol.undeclared and protocol.contract-undeclared: without
+// a declaration there is no evidence. In a mixture of files with and without one nothing
+// tells which is right; that is protocol.mismatch alone.
+func (r *run) checkDeclarations() {
+	for _, f := range r.files {
+		if f.protocolMixed {
+			return
+		}
+	}
+	scope := r.scope(r.ref, r.out)
+	if g := r.groups; g != nil {
+		if r.contract.Measurement == protocol.Undeclared && g.measured.n > 0 {
+			scope.Says(finding.ProtocolUndeclared, g.measured.pointer, g.measured.off,
+				"FPMs carry measurement evidence, but there is no measurement protocol", "no benchmark_measurement", number(g.measured.n, "FPM", "FPMs"))
+		}
+		if r.contract.Execution == protocol.Undeclared && g.sampled.n > 0 {
+			scope.Says(finding.ProtocolContractUndeclared, g.sampled.pointer, g.sampled.off,
+				"raw FPMs carry samples, but there is no execution contract", "no "+protocol.SampleField, number(g.sampled.n, "FPM", "FPMs")+" with samples")
+		}
+	}
+	for _, f := range r.files {
+		if f.parsed && f.strayLedger {
+			r.scope(f, r.out).Says(finding.ProtocolContractUndeclared, "/warmup_evidence", f.warmup.Off,
+				"the file has a warmup ledger, but there is no execution contract", "no "+protocol.WarmupField, "a ledger")
+		}
+	}
+}
+
+func number(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
+
+// checkReferences applies warmup.reference and warmup.overlap.
+func (r *run) checkReferences() {
+	g := r.groups
+	if g == nil || r.contract.Execution != protocol.Declared || r.ctx.Err() != nil {
+		return
+	}
+	loaded := make([]*rankFile, r.size())
+	given := make([]bool, r.size())
+	for _, f := range r.files {
+		if f.rank >= 0 && f.rank < len(given) {
+			given[f.rank] = true
+			if f.parsed && f.ledger != nil && f.ledger.Sound {
+				loaded[f.rank] = f
+			}
+		}
+	}
+	for group := range g.len() {
+		for rank, f := range loaded {
+			cell, ok := g.cell(group, rank)
+			switch {
+			case !ok || g.fpms.at(cell).Len == 0:
+			case f != nil:
+				r.checkReference(group, rank, cell, f.ledger)
+			case !given[rank]:
+				r.reportReference(finding.WarmupReference, group, rank, cell, g.refs.at(cell).Remote())
+			}
+		}
+	}
+}
+
+func (r *run) checkReference(group, rank, cell int, ledger *warmup.Ledger) {
+	ref := r.groups.refs.at(cell)
+	breach := ledger.Reference(ref)
+	r.reportReference(finding.WarmupReference, group, rank, cell, breach)
+	if breach == (warmup.Breach{}) {
+		r.reportReference(finding.WarmupOverlap, group, rank, cell, ledger.Overlap(ref))
+	}
+}
+
+func (r *run) reportReference(rule finding.ID, group, rank, cell int, breach warmup.Breach) {
+	if breach == (warmup.Breach{}) {
+		return
+	}
+	at, ok := jsonstream.Find(r.ref.src, r.groups.fpms.at(cell).Off, "0", "benchmark_measurement", "preparation", "warmup_records_before")
+	scope := r.scope(r.ref, r.out).Of(r.groups.ids.at(group))
+	pointer := "/iteration_groups/" + strconv.Itoa(group) + "/rank_results/" + strconv.Itoa(rank) + "/fpms/0/benchmark_measurement/preparation/warmup_records_before"
+	scope.Either(rule, pointer, ok, at, at, breach.Message, breach.Expected)
+}

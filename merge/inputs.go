@@ -1,0 +1,254 @@
+package merge
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fpm-project/fpm/internal/artifact"
+	"github.com/fpm-project/fpm/internal/exitcode"
+	"github.com/fpm-project/fpm/internal/finding"
+	"github.com/fpm-project/fpm/internal/input"
+	"github.com/fpm-project/fpm/internal/jsonstream"
+)
+
+// resolve finds the files of the run and opens them, in rank order.
+func (r *run) resolve() bool {
+	for _, path := range append([]string{r.opt.Output}, r.opt.Inputs...) {
+		if path == "-" {
+			r.failf(exitcode.Usage, "", "give a path", "- is not a path: artifacts are files")
+			return false
+		}
+	}
+	explicit, err := r.parseInputs()
+	if err != nil {
+		r.fail(err)
+		return false
+	}
+	if r.opt.Wait > 0 && !r.wait(explicit) {
+		return false
+	}
+	if explicit {
+		r.openExplicit()
+	} else {
+		r.openByName()
+	}
+	for i, f := range r.files {
+		f.index = i
+	}
+	return r.checkTargetIsNoInput()
+}
+
+// parseInputs sets the base path and tells whether the arguments are the rank files
+// themselves.
+func (r *run) parseInputs() (explicit bool, err error) {
+	if len(r.opt.Inputs) > 1 {
+		return true, nil
+	}
+	path := r.opt.DefaultBase
+	if len(r.opt.Inputs) == 1 {
+		path = r.opt.Inputs[0]
+	}
+	if path == "" {
+		return false, &exitcode.Error{Code: exitcode.Usage, Message: "the base path is empty", Hint: "name the rank 0 file, its directory, or all rank files"}
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		if !strings.HasSuffix(path, string(filepath.Separator)) {
+			path += string(filepath.Separator)
+		}
+		path += artifact.DefaultName
+	} else if _, _, named := artifact.SplitRank(path); named {
+		r.opt.Inputs = []string{path}
+		return true, nil
+	}
+	r.base = artifact.ParseBase(path)
+	return false, nil
+}
+
+// add opens a file; rank is finding.NoRank when its name does not tell.
+func (r *run) add(path string, rank int, named bool) *rankFile {
+	in, err := input.Open(path, input.Options{Spool: r.spool})
+	if err != nil {
+		r.fail(&exitcode.Error{Code: exitcode.Failed, Message: err.Error(), Err: err, Hint: hintFor(err)})
+		return nil
+	}
+	f := &rankFile{path: path, rank: rank, named: named, in: in, ledger: nil}
+	f.src = &source{run: r, in: in}
+	r.files = append(r.files, f)
+	return f
+}
+
+func hintFor(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "check the path; a directory, or the rank 0 file, finds the other ranks by name"
+	case errors.Is(err, fs.ErrPermission):
+		return "check the permissions of the file and its directory"
+	}
+	return ""
+}
+
+// openExplicit opens files that were named one by one. Their rank is that of their name,
+// or else that of their content.
+func (r *run) openExplicit() {
+	for _, path := range r.opt.Inputs {
+		_, rank, named := artifact.SplitRank(path)
+		f := r.add(path, rank, named)
+		if f != nil && !named {
+			f.rank, _ = peekDP(f.src)
+		}
+	}
+	slices.SortStableFunc(r.files, func(a, b *rankFile) int {
+		return cmp.Or(cmp.Compare(uint(a.rank), uint(b.rank)), cmp.Compare(a.path, b.path))
+	})
+	if len(r.files) == 0 {
+		return
+	}
+	lowest := r.files[0].path
+	if base, _, named := artifact.SplitRank(lowest); named {
+		r.base = base
+	} else {
+		r.base = artifact.ParseBase(lowest)
+	}
+	for _, f := range r.files {
+		if r.opt.Ranks != nil && f.rank != finding.NoRank && !r.opt.Ranks.Contains(f.rank) {
+			r.failf(exitcode.Usage, f.path, "leave the file out, or name its rank in --ranks", "rank %d is not among --ranks %s", f.rank, r.opt.Ranks)
+		}
+	}
+}
+
+// openByName opens the files that a base path stands for: the ranks asked for, or every
+// rank of the size that rank 0's file tells.
+func (r *run) openByName() {
+	if r.opt.Ranks != nil {
+		for _, rank := range r.opt.Ranks {
+			r.openRank(rank)
+		}
+		return
+	}
+	size := 0
+	if f := r.openRank(0); f != nil {
+		_, size = peekDP(f.src)
+	}
+	if size > 0 && size <= MaxDPSize {
+		for rank := 1; rank < size; rank++ {
+			r.openRank(rank)
+		}
+		return
+	}
+	for _, rank := range r.siblings() { // what is there is checked all the same
+		r.openRank(rank)
+	}
+}
+
+func (r *run) openRank(rank int) *rankFile {
+	path, err := artifact.Locate(r.base, rank)
+	var two *artifact.TwoFormsError
+	switch {
+	case errors.As(err, &two):
+		r.failf(exitcode.Usage, "", "", "%s", err)
+	case errors.Is(err, fs.ErrNotExist):
+		r.failf(exitcode.Failed, r.base.Rank(rank), "wait for it with --wait, or name the ranks of this node with --ranks", "rank %d is missing", rank)
+	case err != nil:
+		r.fail(&exitcode.Error{Code: exitcode.Failed, Message: err.Error(), Err: err})
+	default:
+		f := r.add(path, rank, true)
+		if f != nil && len(r.files) > manyFiles {
+			r.fail(f.in.Suspend())
+		}
+		return f
+	}
+	return nil
+}
+
+// manyFiles is how many files are kept open between two looks at them.
+const manyFiles = 64
+
+// siblings lists the ranks that have a file beside the base path.
+func (r *run) siblings() []int {
+	dir := r.base.Dir
+	if dir == "" {
+		dir = "."
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // rank 0's file could not be opened there either, and that is reported
+	}
+	var ranks []int
+	for _, e := range entries {
+		base, rank, ok := artifact.SplitRank(r.base.Dir + e.Name())
+		if ok && base == r.base && rank > 0 && rank < MaxDPSize {
+			ranks = append(ranks, rank)
+		}
+	}
+	slices.Sort(ranks)
+	return slices.Compact(ranks)
+}
+
+var errEnough = errors.New("enough was read")
+
+// peekDP reads dp.rank and dp.size ahead of the rest: NoRank and 0 where a file does not
+// tell. What is wrong with the file is found when it is read in full.
+func peekDP(src *source) (rank, size int) {
+	rank = finding.NoRank
+	s := jsonstream.New(src, 0, 0, jsonstream.Trusted, jsonstream.Limits{})
+	_, _, err := s.Object(func(name []byte) error {
+		if string(name) != "dp" {
+			_, err := s.Skip()
+			return err
+		}
+		_, _, err := s.Object(func(name []byte) error {
+			f, err := s.Field()
+			switch {
+			case err != nil || !f.NonNegative() || f.Int > MaxDPSize:
+			case string(name) == "rank" && f.Int < MaxDPSize:
+				rank = int(f.Int)
+			case string(name) == "size":
+				size = int(f.Int)
+			}
+			return err
+		})
+		return errors.Join(err, errEnough)
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return rank, size
+	}
+	return rank, size
+}
+
+// output is the path to write.
+func (r *run) output() string {
+	if r.opt.Output != "" {
+		return r.opt.Output
+	}
+	lowest := 0
+	if len(r.files) > 0 {
+		lowest = max(r.files[0].rank, 0)
+	}
+	return r.base.Merged(lowest)
+}
+
+// checkTargetIsNoInput refuses to write, or to delete, what is read.
+func (r *run) checkTargetIsNoInput() bool {
+	if r.opt.CheckOnly || len(r.files) == 0 {
+		return true
+	}
+	out := r.output()
+	for _, target := range []string{out, artifact.Sidecar(out)} {
+		info, err := os.Stat(target)
+		if err != nil {
+			continue // nothing there to lose; whatever else is wrong shows when it is written
+		}
+		for _, f := range r.files {
+			if f.in.Is(info) {
+				r.failf(exitcode.Usage, target, "choose another --output", "the output would replace an input")
+				return false
+			}
+		}
+	}
+	return true
+}

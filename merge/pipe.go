@@ -1,0 +1,100 @@
+package merge
+
+import (
+	"io"
+
+	"github.com/fpm-project/fpm/internal/jsonstream"
+	"github.com/fpm-project/fpm/internal/pyjson"
+)
+
+// pipeSize is how much text is written at once.
+const pipeSize = 512 << 10
+
+// pipe hands full buffers to a goroutine that writes them, so that text is made while
+// other text is written.
+type pipe struct {
+	buf     []byte
+	flushed int64
+	full    chan []byte
+	empty   chan []byte
+	done    chan struct{}
+	err     error // of the writer; to be read once a buffer came back, or done is closed
+	report  func(written int64)
+}
+
+func newPipe(w io.Writer, report func(int64)) *pipe {
+	p := &pipe{
+		buf:    make([]byte, 0, pipeSize+pipeSize/4),
+		full:   make(chan []byte),
+		empty:  make(chan []byte, 1),
+		done:   make(chan struct{}),
+		report: report,
+	}
+	p.empty <- make([]byte, 0, pipeSize+pipeSize/4)
+	go p.run(w)
+	return p
+}
+
+func (p *pipe) run(w io.Writer) {
+	defer close(p.done)
+	written := int64(0)
+	for buf := range p.full {
+		if p.err == nil {
+			_, p.err = w.Write(buf)
+			written += int64(len(buf))
+			p.report(written)
+		}
+		p.empty <- buf[:0]
+	}
+}
+
+// flushIfFull passes the buffer on when it holds enough.
+func (p *pipe) flushIfFull() error {
+	if len(p.buf) < pipeSize {
+		return nil
+	}
+	return p.flush()
+}
+
+func (p *pipe) flush() error {
+	p.flushed += int64(len(p.buf))
+	p.full <- p.buf
+	p.buf = <-p.empty
+	return p.err
+}
+
+// close writes what is left and returns how much was written in all.
+func (p *pipe) close() (int64, error) {
+	err := p.flush()
+	close(p.full)
+	<-p.done
+	if err == nil {
+		err = p.err
+	}
+	return p.flushed, err
+}
+
+// copier copies values of rank files into the merged document.
+type copier struct {
+	buf    []byte
+	layout pyjson.Reindenter
+}
+
+func (c *copier) copy(p *pipe, src io.ReaderAt, span jsonstream.Span, level int) error {
+	c.layout.Reset(level)
+	for at := span.Off; at < span.End(); {
+		n, err := src.ReadAt(c.buf[:min(int64(len(c.buf)), span.End()-at)], at)
+		if n == 0 {
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return &jsonstream.ReadError{Offset: at, Err: err}
+		}
+		p.buf = c.layout.Append(p.buf, c.buf[:n])
+		at += int64(n)
+		if err := p.flushIfFull(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

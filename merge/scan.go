@@ -1,0 +1,357 @@
+package merge
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/fpm-project/fpm/internal/finding"
+	"github.com/fpm-project/fpm/internal/input"
+	"github.com/fpm-project/fpm/internal/jsonspan"
+	"github.com/fpm-project/fpm/internal/jsonstream"
+	"github.com/fpm-project/fpm/internal/jsonvalue"
+	"github.com/fpm-project/fpm/protocol"
+	"github.com/fpm-project/fpm/warmup"
+)
+
+// scanner reads rank files, one after the other. It serves one goroutine.
+type scanner struct {
+	r       *run
+	s       *jsonstream.Scanner // of the whole file
+	inner   *jsonstream.Scanner // of a part that is read again
+	compare *jsonspan.Comparer
+	points  resultIndex
+
+	// Of the file at hand:
+	f        *rankFile
+	mode     jsonstream.Mode
+	out      *finding.Collector
+	scope    finding.Scope
+	head     map[string]*jsonvalue.Value
+	lists    map[string]*list
+	contract protocol.Contract
+	declared bool        // contract was read
+	groups   *groupIndex // when the file is to be the reference
+	same     bool        // its groups have the reference's text
+	status   status
+}
+
+// list is a top-level list.
+type list struct {
+	place
+	n int
+}
+
+func newScanner(r *run) *scanner {
+	return &scanner{
+		r:       r,
+		s:       jsonstream.New(nil, 0, 0, jsonstream.Strict, jsonstream.Limits{}),
+		inner:   jsonstream.New(nil, 0, 0, jsonstream.Trusted, jsonstream.Limits{Window: 64 << 10}),
+		compare: jsonspan.New(),
+	}
+}
+
+// scan reads a file, applies every rule that needs no other file than the reference's,
+// and keeps what the rest needs.
+func (sc *scanner) scan(f *rankFile) {
+	sc.f = f
+	err := sc.scanAs(jsonstream.Strict)
+	var fault *jsonstream.Fault
+	if errors.As(err, &fault) {
+		// What the text is at fault with, and where, is found by a plain read from its
+		// beginning: parts of it may have been jumped over.
+		lenient, found := jsonstream.Check(f.src, jsonstream.Limits{})
+		switch {
+		case lenient && found == nil:
+			err = sc.scanAs(jsonstream.Lenient)
+		case found != nil:
+			err = found
+		}
+	}
+	if err == nil {
+		err = sc.judge()
+	}
+	if err != nil {
+		sc.r.failText(f, err)
+		return
+	}
+	sc.r.out.Merge(sc.out)
+	if len(sc.r.files) > manyFiles {
+		f.err = f.in.Suspend()
+	}
+}
+
+// failText reports an error of reading a file: a finding when it is about the text, a
+// failure otherwise.
+func (r *run) failText(f *rankFile, err error) {
+	f.parsed = false
+	var fault *jsonstream.Fault
+	var corrupt *input.CorruptError
+	var limit *input.LimitError
+	scope := r.scope(f, r.out)
+	var read *jsonstream.ReadError
+	at := int64(-1)
+	if errors.As(err, &read) {
+		at = read.Offset
+	}
+	switch {
+	case errors.As(err, &fault):
+		scope.Says(fault.Rule, fault.Pointer, fault.Offset, fault.Message, "", "")
+	case errors.As(err, &corrupt), errors.Is(err, io.ErrUnexpectedEOF):
+		scope.Says(finding.JSONSyntax, "", at, err.Error(), "", "")
+	case errors.As(err, &limit):
+		scope.Says(finding.InputLimit, "", at, err.Error(), "", "")
+	default:
+		f.err = err
+	}
+}
+
+func (sc *scanner) reset(mode jsonstream.Mode) {
+	sc.mode = mode
+	sc.out = finding.NewCollector(sc.r.opt.MaxFindings)
+	sc.scope = sc.r.scope(sc.f, sc.out)
+	sc.head = map[string]*jsonvalue.Value{}
+	sc.lists = map[string]*list{}
+	sc.contract, sc.declared, sc.groups, sc.same = protocol.Contract{}, false, nil, false
+	sc.points.reset()
+	sc.f.members, sc.f.texts = nil, regimeTable{}
+	sc.f.timing, sc.f.engine, sc.f.warmup = place{}, place{}, place{}
+	sc.s.Reset(sc.f.src, 0, 0, mode)
+}
+
+func (sc *scanner) scanAs(mode jsonstream.Mode) (err error) {
+	sc.reset(mode)
+	sc.f.root, sc.f.parsed, err = sc.s.Object(sc.member)
+	if err != nil {
+		return err
+	}
+	return sc.s.End()
+}
+
+// isReference tells whether the file is read as the reference.
+func (sc *scanner) isReference() bool { return sc.r.ref == nil }
+
+func (sc *scanner) member(name []byte) (err error) {
+	key := string(name)
+	if sc.isReference() {
+		sc.f.members = append(sc.f.members, member{raw: sc.s.NameLiteral(), name: key})
+	}
+	kind, start := jsonvalue.Kind(sc.s.Peek()), sc.s.NextOffset()
+	switch key {
+	case "schema_version", "artifact_type", "status", "valid", "usable", "stop_reason", "run_id", "grid_digest",
+		"coverage", "dp", "timing", "error", "measurement_protocol":
+		sc.head[key], err = sc.s.Tree(maxBlock)
+	case "skipped_points", "missing_phases":
+		n := 0
+		_, _, err = sc.s.Array(func(int) error { n++; _, err := sc.s.Skip(); return err })
+		sc.lists[key] = &list{n: n}
+	case "results":
+		err = sc.readResults()
+		sc.lists[key] = &list{n: sc.points.len()}
+	case "iteration_groups":
+		err = sc.readGroups(kind, start)
+	default:
+		_, err = sc.s.Skip()
+	}
+	at := place{true, kind, jsonstream.Span{Off: start, Len: sc.s.Offset() - start}}
+	if l := sc.lists[key]; l != nil {
+		l.place = at
+	}
+	switch key {
+	case "timing":
+		sc.f.timing = at
+	case "engine":
+		sc.f.engine = at
+	case "dp":
+		sc.f.dp = at.Span
+	case "warmup_evidence":
+		sc.f.warmup = at
+	}
+	if sc.isReference() {
+		sc.f.members[len(sc.f.members)-1].span = at.Span
+	}
+	return err
+}
+
+// readGroups reads the iteration groups as they come: of the reference in full, unless
+// something is still to come that judging them takes; of another file by comparing their
+// text with the reference's.
+func (sc *scanner) readGroups(kind jsonvalue.Kind, start int64) error {
+	l := &list{}
+	sc.lists["iteration_groups"] = l
+	if sc.isReference() {
+		if kind == jsonvalue.Array && sc.head["dp"] != nil && sc.head["grid_digest"] != nil && sc.head["measurement_protocol"] != nil {
+			return sc.indexGroups(sc.s)
+		}
+	} else if kind == jsonvalue.Array && sc.r.groups != nil {
+		end, same, err := sc.sameText(start)
+		if err != nil {
+			return err
+		}
+		if same {
+			sc.same, l.n = true, sc.r.groups.len()
+			return sc.s.JumpTo(end)
+		}
+	}
+	n := 0
+	_, _, err := sc.s.Array(func(int) error { n++; _, err := sc.s.Skip(); return err })
+	l.n = n
+	return err
+}
+
+// sameText tells whether the reference's groups stand in the file from start on, and
+// where they end.
+func (sc *scanner) sameText(start int64) (end int64, same bool, err error) {
+	ref, span := sc.r.ref.src, sc.r.groups.span
+	same, err = sc.compare.Bytes(ref, span, sc.f.src, start)
+	if same || err != nil {
+		return start + span.Len, same, err
+	}
+	return sc.compare.Text(ref, span, sc.f.src, jsonstream.Span{Off: start, Len: -1})
+}
+
+// judge applies the rules to the file that was read.
+func (sc *scanner) judge() error {
+	f := sc.f
+	if !f.parsed {
+		sc.scope.Broken(finding.RankSchema, "", f.root, "the document is not an object", "a rank artifact")
+		return nil
+	}
+	if sc.isMerged() {
+		f.parsed = false
+		return nil
+	}
+	sc.judgeSchema()
+	sc.judgeDP()
+	sc.judgeEnvelope()
+	sc.judgeIdentity()
+	sc.declare()
+	if err := sc.judgeGroups(); err != nil {
+		return err
+	}
+	if err := sc.judgeResults(); err != nil {
+		return err
+	}
+	sc.judgeTiming()
+	if err := sc.readLedger(); err != nil {
+		return err
+	}
+	if sc.isReference() {
+		sc.become()
+	}
+	return nil
+}
+
+// become makes the file the reference.
+func (sc *scanner) become() {
+	sc.r.ref, sc.r.groups, sc.r.contract = sc.f, sc.groups, sc.contract
+	sc.r.head = sc.head
+	sc.r.status = sc.status
+}
+
+// declare reads the file's measurement protocol, once.
+func (sc *scanner) declare() {
+	if !sc.declared {
+		sc.contract = protocol.Check(sc.head["measurement_protocol"], sc.scope)
+		sc.declared = true
+	}
+}
+
+// judgeGroups indexes the reference's groups if that was not possible as they came, and
+// compares the groups of another file if their text is not the same.
+func (sc *scanner) judgeGroups() error {
+	l := sc.lists["iteration_groups"]
+	isList := l != nil && l.kind == jsonvalue.Array
+	switch {
+	case sc.isReference() && sc.groups != nil:
+		sc.groups.span = l.Span
+	case sc.isReference() && isList:
+		sc.inner.Reset(sc.f.src, l.Off, 1, jsonstream.Trusted)
+		if err := sc.indexGroups(sc.inner); err != nil {
+			return err
+		}
+		sc.groups.span = l.Span
+	case !sc.isReference() && isList && !sc.same && sc.r.groups != nil:
+		return sc.compareGroups(l)
+	}
+	return nil
+}
+
+// compareGroups names the first difference in each group that differs from the
+// reference's.
+func (sc *scanner) compareGroups(l *list) error {
+	ref := sc.r.ref
+	small := jsonstream.Limits{Window: 64 << 10}
+	a := jsonstream.New(ref.src, sc.r.groups.span.Off, 1, jsonstream.Trusted, small)
+	b := jsonstream.New(sc.f.src, l.Off, 1, jsonstream.Trusted, small)
+	err := jsonspan.EachPair(a, b, func(i int, spanA, spanB jsonstream.Span) error {
+		d, err := sc.compare.Values(ref.src, spanA, sc.f.src, spanB)
+		if d != nil {
+			sc.differs(finding.GroupDiffers, "/iteration_groups/"+strconv.Itoa(i), d)
+		}
+		return err
+	})
+	if err == nil && l.n != sc.r.groups.len() {
+		sc.scope.Says(finding.GroupDiffers, "/iteration_groups", l.Off, sc.than("the number of iteration groups differs"),
+			strconv.Itoa(sc.r.groups.len()), strconv.Itoa(l.n))
+	}
+	return err
+}
+
+// than says which file the reference is.
+func (sc *scanner) than(message string) string {
+	return fmt.Sprintf("%s from the reference, rank %d (%s)", message, sc.r.ref.rank, sc.r.ref.path)
+}
+
+// differs reports the first difference between a value of the reference and one of the
+// file at hand.
+func (sc *scanner) differs(rule finding.ID, pointer string, d *jsonspan.Difference) {
+	src := sc.f.src
+	if sc.r.ref != nil {
+		src = sc.r.ref.src
+	}
+	sc.differsFrom(src, rule, pointer, d, sc.than)
+}
+
+func (sc *scanner) differsFrom(a io.ReaderAt, rule finding.ID, pointer string, d *jsonspan.Difference, than func(string) string) {
+	expected := "absent"
+	// A value is quoted only as long as a finding may be printed.
+	if most := sc.r.opt.MaxFindings; !d.AbsentA && (most <= 0 || sc.out.Errors() <= most) {
+		expected = jsonstream.Excerpt(a, d.OffA, maxExcerpt)
+	}
+	switch {
+	case d.AbsentA:
+		sc.scope.Broken(rule, pointer+d.Pointer, d.OffB, than("an added value makes this differ"), expected)
+	case d.AbsentB:
+		sc.scope.Absent(rule, pointer+d.Pointer, d.OffB, than("a missing value makes this differ"), expected)
+	default:
+		sc.scope.Broken(rule, pointer+d.Pointer, d.OffB, than("the value differs"), expected)
+	}
+}
+
+// readLedger reads the warmup ledger, or reports one that no contract declares.
+func (sc *scanner) readLedger() error {
+	f, w := sc.f, sc.f.warmup
+	contract := sc.contract
+	if !sc.isReference() { // a mixture of contracts is reported once, as protocol.mismatch
+		contract = sc.r.contract
+		if protocolDiffers := sc.contract != sc.r.contract; protocolDiffers {
+			contract = sc.contract
+			contract.Execution = protocol.Unclear
+		}
+	}
+	switch {
+	case contract.Execution == protocol.Unclear:
+	case contract.Execution == protocol.Undeclared && w.exists:
+		f.strayLedger = true
+	case contract.Execution == protocol.Declared && !w.exists:
+		sc.scope.Absent(finding.WarmupLedger, "/warmup_evidence", f.root, "the file has no warmup ledger, although its protocol declares one", "an object")
+	case contract.Execution == protocol.Declared:
+		sc.inner.Reset(f.src, w.Off, 1, jsonstream.Trusted)
+		ledger, err := warmup.Read(sc.inner, sc.scope)
+		f.ledger = ledger
+		return err
+	}
+	return nil
+}
