@@ -28,6 +28,11 @@ func (r *run) write() {
 		r.fail(err)
 		return
 	}
+	if r.opt.Warn != nil {
+		for _, err := range file.Leftovers() {
+			r.opt.Warn(err.Error())
+		}
+	}
 	defer func() { r.fail(file.Abort()) }()
 	d := newDocument(r, file, path)
 	if err := d.write(); err != nil {
@@ -125,11 +130,12 @@ func newDocument(r *run, w io.Writer, path string) *document {
 	if block, ok := r.engines.Merged(); ok {
 		d.engine, d.block = block.Append(nil, 1), true
 	}
-	d.out = newPipe(w, func(n int64) {
-		if r.opt.Progress != nil {
-			r.opt.Progress("write", n, 0)
-		}
-	})
+	report := func(int64) {}
+	if r.opt.Progress != nil {
+		report = r.opt.Progress.Add
+		r.opt.Progress.Expect(2 * r.groups.span.Len) // every FPM is written twice, next to little else
+	}
+	d.out = newPipe(w, report)
 	d.copier.buf = make([]byte, 256<<10)
 	return d
 }

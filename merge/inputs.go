@@ -79,6 +79,9 @@ func (r *run) add(path string, rank int, named bool) *rankFile {
 	f := &rankFile{path: path, rank: rank, named: named, in: in, ledger: nil}
 	f.src = &source{run: r, in: in}
 	r.files = append(r.files, f)
+	if r.opt.Progress != nil {
+		r.opt.Progress.Expect(in.RawSize())
+	}
 	return f
 }
 

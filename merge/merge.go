@@ -55,11 +55,16 @@ type Options struct {
 	Wait, Grace time.Duration
 	// MaxFindings bounds the findings that are kept; all are counted. 0 keeps all.
 	MaxFindings int
-	// Progress, where set, is called with bytes read, or written, of all. It may be called
-	// from several goroutines.
-	Progress func(phase string, done, total int64)
+	// Progress, where set, is told of the bytes read and written.
+	Progress Progress
 	// Warn, where set, takes the warning that a wait goes into its grace.
 	Warn func(message string)
+}
+
+// Progress takes note of work. Its methods are called from several goroutines.
+type Progress interface {
+	Expect(bytes int64) // there is so much more to do
+	Add(bytes int64)    // so much more is done
 }
 
 // Result says what a merge found and did.
@@ -91,8 +96,6 @@ type run struct {
 	engines  *engine.Checker
 	failures []*exitcode.Error
 	result   Result
-
-	total, done atomic.Int64
 }
 
 // Run merges. The error is that of ctx, when it was cancelled; everything else is in the
@@ -111,7 +114,7 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 }
 
 func (r *run) merge() {
-	if !r.resolve() || !r.open() {
+	if !r.resolve() {
 		return
 	}
 	r.read()
@@ -141,13 +144,6 @@ func (r *run) failf(code exitcode.Code, file, hint, format string, args ...any) 
 	r.fail(&exitcode.Error{Code: code, File: file, Hint: hint, Message: fmt.Sprintf(format, args...)})
 }
 
-func (r *run) open() bool {
-	for _, f := range r.files {
-		r.total.Add(f.in.RawSize())
-	}
-	return len(r.failures) == 0 || len(r.files) > 0
-}
-
 func (r *run) close() {
 	for _, f := range r.files {
 		f.in.Close()
@@ -170,7 +166,7 @@ func (r *run) read() {
 	for ; next < len(r.files) && r.ref == nil; next++ {
 		newScanner(r).scan(r.files[next])
 	}
-	if r.ref == nil {
+	if r.ref == nil || r.ctx.Err() != nil {
 		return
 	}
 	rest := make(chan *rankFile)
@@ -239,7 +235,7 @@ func (s *source) ReadAt(p []byte, off int64) (int, error) {
 	n, err := s.in.ReadAt(p, off)
 	if report := s.run.opt.Progress; report != nil && n > 0 {
 		if high := s.high.Load(); off+int64(n) > high && s.high.CompareAndSwap(high, off+int64(n)) {
-			report("read", s.run.done.Add(off+int64(n)-high), s.run.total.Load())
+			report.Add(off + int64(n) - high)
 		}
 	}
 	return n, err

@@ -37,12 +37,10 @@ func newPipe(w io.Writer, report func(int64)) *pipe {
 
 func (p *pipe) run(w io.Writer) {
 	defer close(p.done)
-	written := int64(0)
 	for buf := range p.full {
 		if p.err == nil {
 			_, p.err = w.Write(buf)
-			written += int64(len(buf))
-			p.report(written)
+			p.report(int64(len(buf)))
 		}
 		p.empty <- buf[:0]
 	}

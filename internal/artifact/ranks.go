@@ -1,6 +1,7 @@
 package artifact
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -52,7 +53,7 @@ func parseRange(item string) (first, last int, err error) {
 
 func parseRank(s, item string) (int, error) {
 	if s == "" && item == "" {
-		return 0, fmt.Errorf("an item is empty")
+		return 0, errors.New("an item is empty")
 	}
 	if s == "" {
 		return 0, fmt.Errorf("the range %s lacks an end", item)
