@@ -135,14 +135,14 @@ func (r *run) checkReferences() {
 			case f != nil:
 				r.checkReference(group, rank, cell, f.ledger)
 			case !given[rank]:
-				r.reportReference(finding.WarmupReference, group, rank, cell, g.refs.at(cell).Remote())
+				r.reportReference(finding.WarmupReference, group, rank, cell, g.reference(cell).Remote())
 			}
 		}
 	}
 }
 
 func (r *run) checkReference(group, rank, cell int, ledger *warmup.Ledger) {
-	ref := r.groups.refs.at(cell)
+	ref := r.groups.reference(cell)
 	breach := ledger.Reference(ref)
 	r.reportReference(finding.WarmupReference, group, rank, cell, breach)
 	if breach == (warmup.Breach{}) {
@@ -155,7 +155,7 @@ func (r *run) reportReference(rule finding.ID, group, rank, cell int, breach war
 		return
 	}
 	at, ok := jsonstream.Find(r.ref.src, r.groups.fpms.at(cell).Off, "0", "benchmark_measurement", "preparation", "warmup_records_before")
-	scope := r.scope(r.ref, r.out).Of(r.groups.ids.at(group))
+	scope := r.scope(r.ref, r.out).Of(int64(r.groups.ids.at(group)))
 	pointer := "/iteration_groups/" + strconv.Itoa(group) + "/rank_results/" + strconv.Itoa(rank) + "/fpms/0/benchmark_measurement/preparation/warmup_records_before"
 	scope.Either(rule, pointer, ok, at, at, breach.Message, breach.Expected)
 }

@@ -378,8 +378,8 @@ func (d *document) result(comma bool, point []byte, group, rank int, f *rankFile
 	if err := d.copySpan(d.r.ref, d.r.groups.fpms.at(cell), 3); err != nil {
 		return err
 	}
-	if f != nil && f.regimes[group] != 0 {
-		text, span := f.texts.get(f.regimes[group])
+	if f != nil && f.regimes.at(group) != 0 {
+		text, span := f.texts.get(f.regimes.at(group))
 		d.out.buf = append(d.out.buf, ",\n      \"kv_seed_regime\": "...)
 		d.out.buf = append(d.out.buf, text...)
 		if text == "" {

@@ -38,7 +38,7 @@ type rankFile struct {
 	engine  place
 	warmup  place
 	ledger  *warmup.Ledger
-	regimes []uint32 // by group: 1 + index into scanner.regimes; 0 none
+	regimes codes // by group: of texts; 0 none
 	texts   regimeTable
 	members []member // of the reference only: its keys in their order
 }

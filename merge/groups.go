@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/fpm-project/fpm/internal/finding"
@@ -61,7 +62,7 @@ func (sc *scanner) indexGroups(s *jsonstream.Scanner) error {
 	}
 	r := &groupReader{
 		sc:    sc,
-		index: &groupIndex{summed: true},
+		index: &groupIndex{summed: true, size: int(size)},
 		fpms:  protocol.NewReader(sc.contract, grid),
 		size:  int(size),
 	}
@@ -70,13 +71,16 @@ func (sc *scanner) indexGroups(s *jsonstream.Scanner) error {
 	if err != nil {
 		return err
 	}
+	r.index.span = jsonstream.Span{Off: start, Len: s.Offset() - start}
 	if l := sc.lists["iteration_groups"]; l != nil {
 		l.n = r.index.len()
 	}
 	if r.index.len() == 0 {
 		sc.scope.Broken(finding.GroupEmpty, "/iteration_groups", start, "there is no iteration group", "at least one")
 	}
-	r.numberGroups()
+	if err := r.numberGroups(); err != nil {
+		return err
+	}
 	completed, ok := sc.head["coverage"].Get("completed_points").Int64()
 	if r.index.len() == 0 || (ok && completed != int64(r.index.len())) {
 		r.index.numbered, r.index.summed = false, false // reported as such, and nothing follows from it
@@ -103,7 +107,7 @@ func (r *groupReader) field(rule finding.ID, tail string, f jsonstream.Field, me
 func (r *groupReader) read(s *jsonstream.Scanner, i int) error {
 	r.g = group{at: i, largest: r.g.largest[:0], wallRaw: r.g.wallRaw[:0], wallsSound: true}
 	g := &r.g
-	r.index.first.add(int64(r.index.refs.len()))
+	r.index.begin()
 	g.off = s.NextOffset()
 	_, ok, err := s.Object(func(name []byte) error { return r.member(s, name) })
 	if err == nil && g.later {
@@ -123,12 +127,7 @@ func (r *groupReader) read(s *jsonstream.Scanner, i int) error {
 }
 
 func (r *groupReader) keep(id int64) {
-	r.index.ids.add(id)
-	at := r.g.off
-	if r.g.id.Present() {
-		at = r.g.id.Offset
-	}
-	r.index.idAt.add(at)
+	r.index.ids.add(int32(min(id, math.MaxInt32))) // no file has room for so many groups
 	r.index.points.add(r.g.pointAt)
 }
 
@@ -265,8 +264,7 @@ func (r *groupReader) readRankResult(s *jsonstream.Scanner, i int) error {
 		if x.n != 1 || !x.fpm.object {
 			x.span = jsonstream.Span{} // there is no FPM to compare
 		}
-		r.index.fpms.add(x.span)
-		r.index.refs.add(x.ref)
+		r.index.addCell(x.span, x.ref)
 	}
 	r.judgeRankResult(&x, ok)
 	return nil
@@ -442,27 +440,40 @@ func (r *groupReader) judgeWall() {
 
 // numberGroups finds each id's group, and reports ids that are taken twice or leave a
 // gap: n ids between 1 and n, each once, leave none.
-func (r *groupReader) numberGroups() {
+func (r *groupReader) numberGroups() error {
 	x := r.index
 	n := x.len()
 	x.numbered = true
 	for range n {
 		x.position.add(-1)
 	}
+	wrong := map[int]string{} // by group
 	for i := range n {
-		id := x.ids.at(i)
-		pointer := "/iteration_groups/" + strconv.Itoa(i) + "/benchmark_id"
+		id := int(x.ids.at(i))
 		switch {
 		case id == 0:
 			x.numbered = false
-		case id > int64(n):
-			x.numbered = false
-			r.sc.scope.Of(id).Broken(finding.GroupID, pointer, x.idAt.at(i), "the benchmark ids leave a gap", "the ids 1 to "+strconv.Itoa(n)+", each once")
-		case x.position.at(int(id-1)) >= 0:
-			x.numbered = false
-			r.sc.scope.Of(id).Broken(finding.GroupID, pointer, x.idAt.at(i), "the benchmark id is taken by an earlier group", "the ids 1 to "+strconv.Itoa(n)+", each once")
+		case id > n:
+			wrong[i] = "the benchmark ids leave a gap"
+		case x.position.at(id-1) >= 0:
+			wrong[i] = "the benchmark id is taken by an earlier group"
 		default:
-			x.position.set(int(id-1), int32(i))
+			x.position.set(id-1, int32(i))
 		}
 	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	x.numbered = false
+	s := r.scanner(0, x.span.Off)
+	_, _, err := s.Array(func(i int) error {
+		span, err := s.Skip()
+		if message := wrong[i]; message != "" {
+			at, _ := jsonstream.Find(r.sc.f.src, span.Off, "benchmark_id")
+			r.sc.scope.Of(int64(x.ids.at(i))).Broken(finding.GroupID, "/iteration_groups/"+strconv.Itoa(i)+"/benchmark_id", at, message,
+				"the ids 1 to "+strconv.Itoa(n)+", each once")
+		}
+		return err
+	})
+	return err
 }

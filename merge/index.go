@@ -64,16 +64,54 @@ func (s *spans) reset() {
 	s.long = nil
 }
 
+// codes is a column of small numbers. The few that do not fit a byte stand aside.
+type codes struct {
+	small column[uint8]
+	large map[int]uint32
+}
+
+func (c *codes) add(v uint32) {
+	c.small.add(0)
+	c.set(c.small.len()-1, v)
+}
+
+func (c *codes) set(i int, v uint32) {
+	c.small.set(i, uint8(min(v, math.MaxUint8)))
+	if v >= math.MaxUint8 {
+		if c.large == nil {
+			c.large = map[int]uint32{}
+		}
+		c.large[i] = v
+	}
+}
+
+func (c *codes) at(i int) uint32 {
+	if v := c.small.at(i); v < math.MaxUint8 {
+		return uint32(v)
+	}
+	return c.large[i]
+}
+
+func (c *codes) len() int { return c.small.len() }
+
+func (c *codes) reset() {
+	c.small.reset()
+	c.large = nil
+}
+
 // groupIndex is what is kept of the reference's iteration groups, in file order.
 type groupIndex struct {
 	span   jsonstream.Span // of the whole list
-	ids    column[int64]   // benchmark_id; 0 where it is unsound
-	idAt   column[int64]   // its offset
+	ids    column[int32]   // benchmark_id; 0 where it is unsound
 	points spans
-	first  column[int64] // number of the group's first cell
-	// A cell is a group's rank result, in rank order.
-	fpms spans
-	refs column[warmup.Reference]
+	// A cell is a group's rank result, in rank order. As a rule every group has size
+	// cells; from the first one on that has not, first tells where each group's begin.
+	size    int
+	regular int // groups before the first irregular one
+	first   column[int64]
+	fpms    spans
+	before  column[int32] // the two halves of a warmup.Reference
+	forward column[int64]
 
 	position column[int32] // group with id i+1, -1 when there is none
 	numbered bool          // the ids are sound: 1 to n, each once, for the points completed
@@ -100,14 +138,41 @@ func (f *first) add(off int64, pointer func() string) {
 
 func (g *groupIndex) len() int { return g.ids.len() }
 
+// begin says that the cells added from now on are those of the next group.
+func (g *groupIndex) begin() {
+	if cells := g.forward.len(); g.first.len() == 0 && g.size > 0 && cells == g.len()*g.size {
+		g.regular = g.len()
+	} else {
+		g.first.add(int64(cells))
+	}
+}
+
+func (g *groupIndex) addCell(fpms jsonstream.Span, ref warmup.Reference) {
+	g.fpms.add(fpms)
+	g.before.add(ref.Before)
+	g.forward.add(ref.Forward)
+}
+
+func (g *groupIndex) reference(cell int) warmup.Reference {
+	return warmup.Reference{Before: g.before.at(cell), Forward: g.forward.at(cell)}
+}
+
+// start is the number of a group's first cell, or of the cell behind the last group's.
+func (g *groupIndex) start(group int) int {
+	switch {
+	case group >= g.len():
+		return g.forward.len()
+	case group <= g.regular:
+		return group * g.size
+	}
+	return int(g.first.at(group - g.regular - 1))
+}
+
 // cell is the number of a rank's cell in a group; ok is false when the group has no
 // result for that rank.
 func (g *groupIndex) cell(group, rank int) (cell int, ok bool) {
-	from, to := g.first.at(group), int64(g.refs.len())
-	if group+1 < g.first.len() {
-		to = g.first.at(group + 1)
-	}
-	return int(from) + rank, rank >= 0 && from+int64(rank) < to
+	cell = g.start(group) + rank
+	return cell, rank >= 0 && cell < g.start(group+1)
 }
 
 // find returns the group with a benchmark id.

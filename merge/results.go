@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/fpm-project/fpm/internal/finding"
@@ -11,14 +12,34 @@ import (
 // resultIndex is what is kept of a file's own results until they were compared with the
 // groups, in file order.
 type resultIndex struct {
-	ids     column[int64] // benchmark_id of the point; 0 where it is unsound
+	ids     column[int32] // benchmark_id of the point; 0 where it is unsound
 	points  spans
-	fpms    spans // empty where there is not exactly one FPM
-	ranks   column[int32]
-	regimes column[uint32]
+	fpms    spans         // empty where there is not exactly one FPM
+	rank    int32         // dp_rank of the first FPM, -1 when it is none
+	others  map[int]int32 // those that differ from it
+	regimes codes
 }
 
-const noFPM = -2 // in ranks: there is no FPM whose rank could be judged
+// rankOf is the dp_rank of the FPM of result i, -1 when it is none.
+func (x *resultIndex) rankOf(i int) int32 {
+	if rank, ok := x.others[i]; ok {
+		return rank
+	}
+	return x.rank
+}
+
+func (x *resultIndex) addRank(rank int32) {
+	i := x.ids.len() - 1
+	switch {
+	case i == 0:
+		x.rank = rank
+	case rank != x.rank:
+		if x.others == nil {
+			x.others = map[int]int32{}
+		}
+		x.others[i] = rank
+	}
+}
 
 func (x *resultIndex) len() int { return x.ids.len() }
 
@@ -26,7 +47,7 @@ func (x *resultIndex) reset() {
 	x.ids.reset()
 	x.points.reset()
 	x.fpms.reset()
-	x.ranks.reset()
+	x.rank, x.others = -1, nil
 	x.regimes.reset()
 }
 
@@ -125,7 +146,7 @@ func (sc *scanner) keepResult(i int, x *result, object bool) {
 		id = x.id.Int
 		scope = scope.Of(id)
 	}
-	rank, fpms := int32(noFPM), jsonstream.Span{}
+	rank, fpms := int32(-1), jsonstream.Span{}
 	switch {
 	case !object:
 	case x.list.Kind != '[':
@@ -139,14 +160,14 @@ func (sc *scanner) keepResult(i int, x *result, object bool) {
 		if id > 0 && !x.fpm.counter.Is(id) {
 			report(finding.ResultCounter, "/fpms/0/counter_id", x.fpm.counter, x.fpm.off, "the FPM's counter_id is not the point's benchmark_id", strconv.FormatInt(id, 10))
 		}
-		if rank = -1; x.fpm.rank.Whole && x.fpm.rank.Int >= 0 && x.fpm.rank.Int < MaxDPSize {
+		if x.fpm.rank.Whole && x.fpm.rank.Int >= 0 && x.fpm.rank.Int < MaxDPSize {
 			rank = int32(x.fpm.rank.Int)
 		}
 	}
-	sc.points.ids.add(id)
+	sc.points.ids.add(int32(min(id, math.MaxInt32))) // no group has such an id
 	sc.points.points.add(x.span)
 	sc.points.fpms.add(fpms)
-	sc.points.ranks.add(rank)
+	sc.points.addRank(rank)
 	sc.points.regimes.add(x.regime)
 }
 
@@ -157,11 +178,14 @@ func (sc *scanner) judgeResults() error {
 		return nil
 	}
 	x := &sc.points
-	sc.f.regimes = make([]uint32, groups.len())
+	sc.f.regimes = codes{}
+	for range groups.len() {
+		sc.f.regimes.add(0)
+	}
 	seen := make([]bool, groups.len())
 	broken, missing := false, groups.len()
 	for i := range x.len() {
-		id := x.ids.at(i)
+		id := int64(x.ids.at(i))
 		group, ok := groups.find(id)
 		scope := sc.scope.Of(id)
 		switch at := resultPointer(i, "/point/benchmark_id"); {
@@ -178,7 +202,7 @@ func (sc *scanner) judgeResults() error {
 		default:
 			seen[group] = true
 			missing--
-			sc.f.regimes[group] = x.regimes.at(i)
+			sc.f.regimes.set(group, x.regimes.at(i))
 			if err := sc.compareResult(i, group, scope); err != nil {
 				return err
 			}
@@ -203,7 +227,7 @@ func (sc *scanner) compareResult(i, group int, scope finding.Scope) error {
 	if !sc.isReference() {
 		ref = sc.r.ref
 	}
-	if rank := x.ranks.at(i); rank != noFPM && sc.f.rank != finding.NoRank && int(rank) != sc.f.rank {
+	if rank := x.rankOf(i); x.fpms.at(i).Len > 0 && sc.f.rank != finding.NoRank && int(rank) != sc.f.rank {
 		at, ok := jsonstream.Find(sc.f.src, x.fpms.at(i).Off, "0", "dp_rank")
 		scope.Either(finding.ResultFPMRank, resultPointer(i, "/fpms/0/dp_rank"), ok, at, at, "the FPM's dp_rank is not the file's rank", strconv.Itoa(sc.f.rank))
 	}

@@ -264,14 +264,9 @@ func (sc *scanner) judgeGroups() error {
 	l := sc.lists["iteration_groups"]
 	isList := l != nil && l.kind == jsonvalue.Array
 	switch {
-	case sc.isReference() && sc.groups != nil:
-		sc.groups.span = l.Span
-	case sc.isReference() && isList:
+	case sc.isReference() && isList && sc.groups == nil:
 		sc.inner.Reset(sc.f.src, l.Off, 1, jsonstream.Trusted)
-		if err := sc.indexGroups(sc.inner); err != nil {
-			return err
-		}
-		sc.groups.span = l.Span
+		return sc.indexGroups(sc.inner)
 	case !sc.isReference() && isList && !sc.same && sc.r.groups != nil:
 		return sc.compareGroups(l)
 	}

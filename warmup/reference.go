@@ -10,10 +10,11 @@ import (
 // Reference is how a measurement refers to the ledger of its rank, packed: a run has one
 // for each point and rank, and ledgers are known only after all of them were read.
 type Reference struct {
-	before  int32 // warmup_records_before; or one of the following
-	Forward int64 // first raw forward_index; noForward when there is none
+	Before  int32 // packed warmup_records_before
+	Forward int64 // packed first raw forward_index
 }
 
+// Values of Before that are no count, and of Forward that is no index.
 const (
 	beforeNull    = -1 // null or absent
 	beforeUnsound = -2 // anything else but an integer of at least 0
@@ -22,7 +23,7 @@ const (
 )
 
 // NoReference stands for a measurement that is missing: nothing is said about it here.
-func NoReference() Reference { return Reference{before: beforeNothing, Forward: noForward} }
+func NoReference() Reference { return Reference{Before: beforeNothing, Forward: noForward} }
 
 // NewReference packs warmup_records_before and the first raw forward_index.
 func NewReference(before, forward jsonstream.Field) Reference {
@@ -32,11 +33,11 @@ func NewReference(before, forward jsonstream.Field) Reference {
 	}
 	switch {
 	case before.Null():
-		r.before = beforeNull
+		r.Before = beforeNull
 	case !before.NonNegative():
-		r.before = beforeUnsound
+		r.Before = beforeUnsound
 	default:
-		r.before = int32(min(before.Int, math.MaxInt32)) // no ledger is as long as that
+		r.Before = int32(min(before.Int, math.MaxInt32)) // no ledger is as long as that
 	}
 	return r
 }
@@ -48,7 +49,7 @@ type Breach struct {
 
 // Remote judges the reference of a rank whose ledger was not loaded (warmup.reference).
 func (r Reference) Remote() Breach {
-	if r.before == beforeUnsound {
+	if r.Before == beforeUnsound {
 		return Breach{"warmup_records_before is neither null nor a count", "null or an integer of at least 0"}
 	}
 	return Breach{}
@@ -57,11 +58,11 @@ func (r Reference) Remote() Breach {
 // Reference judges a reference to the ledger (warmup.reference).
 func (l *Ledger) Reference(r Reference) Breach {
 	switch {
-	case r.before == beforeNothing:
+	case r.Before == beforeNothing:
 		return Breach{}
-	case !l.Recorded && r.before != beforeNull:
+	case !l.Recorded && r.Before != beforeNull:
 		return Breach{"a measurement refers to records of an unavailable ledger", "null"}
-	case l.Recorded && (r.before < 0 || int(r.before) > l.Records()):
+	case l.Recorded && (r.Before < 0 || int(r.Before) > l.Records()):
 		return Breach{"warmup_records_before is not a number of records of the rank's ledger", "an integer from 0 to " + strconv.Itoa(l.Records())}
 	}
 	return Breach{}
@@ -70,7 +71,7 @@ func (l *Ledger) Reference(r Reference) Breach {
 // Overlap judges whether the records before a measurement had ended when its first
 // sample ran (warmup.overlap). The reference itself must be sound.
 func (l *Ledger) Overlap(r Reference) Breach {
-	n := int(r.before)
+	n := int(r.Before)
 	if !l.Recorded || n <= 0 || n > l.Records() {
 		return Breach{}
 	}
