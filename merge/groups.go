@@ -62,7 +62,7 @@ func (sc *scanner) indexGroups(s *jsonstream.Scanner) error {
 	}
 	r := &groupReader{
 		sc:    sc,
-		index: &groupIndex{summed: true, size: int(size)},
+		index: &groupIndex{summed: true, size: int(size), regular: -1},
 		fpms:  protocol.NewReader(sc.contract, grid),
 		size:  int(size),
 	}

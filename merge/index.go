@@ -107,7 +107,7 @@ type groupIndex struct {
 	// A cell is a group's rank result, in rank order. As a rule every group has size
 	// cells; from the first one on that has not, first tells where each group's begin.
 	size    int
-	regular int // groups before the first irregular one
+	regular int // the last group that begins where it would if all were regular, -1 when none does
 	first   column[int64]
 	fpms    spans
 	before  column[int32] // the two halves of a warmup.Reference

@@ -101,7 +101,7 @@ type run struct {
 // Run merges. The error is that of ctx, when it was cancelled; everything else is in the
 // result.
 func Run(ctx context.Context, opt Options) (*Result, error) {
-	r := &run{ctx: ctx, opt: opt, out: finding.NewCollector(opt.MaxFindings), spool: input.NewSpool("")}
+	r := newRun(ctx, opt)
 	defer r.close()
 	r.merge()
 	if err := ctx.Err(); err != nil {
@@ -111,6 +111,10 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	r.result.Errors, r.result.Warnings = r.out.Errors(), r.out.Warnings()
 	r.result.Failures = r.failures
 	return &r.result, ctx.Err()
+}
+
+func newRun(ctx context.Context, opt Options) *run {
+	return &run{ctx: ctx, opt: opt, out: finding.NewCollector(opt.MaxFindings), spool: input.NewSpool("")}
 }
 
 func (r *run) merge() {
