@@ -39,7 +39,6 @@ type group struct {
 	results  jsonstream.Field // kind and place of rank_results
 	later    bool             // rank_results is to be read when the group is known
 	count    int              // rank results
-	cells    int              // of them, those within the global size
 
 	largest    []byte // text of the largest FPM wall time
 	largestF   float64

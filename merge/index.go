@@ -92,8 +92,6 @@ func (c *codes) at(i int) uint32 {
 	return c.large[i]
 }
 
-func (c *codes) len() int { return c.small.len() }
-
 func (c *codes) reset() {
 	c.small.reset()
 	c.large = nil

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -175,8 +176,16 @@ func (r *run) read() {
 	}
 	rest := make(chan *rankFile)
 	var readers sync.WaitGroup
+	var bug atomic.Value // a panic of a reader: it ends the merge where it can be recovered
 	for range min(runtime.GOMAXPROCS(0), len(r.files)-next) {
 		readers.Go(func() {
+			defer func() {
+				if v := recover(); v != nil {
+					bug.Store(fmt.Sprintf("%v\n%s", v, debug.Stack()))
+					for range rest { // let the others end
+					}
+				}
+			}()
 			s := newScanner(r)
 			for f := range rest {
 				s.scan(f)
@@ -188,6 +197,9 @@ func (r *run) read() {
 	}
 	close(rest)
 	readers.Wait()
+	if v := bug.Load(); v != nil {
+		panic(v)
+	}
 }
 
 // compareRun applies the rules across files.

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fpm-project/fpm/internal/exitcode"
+	"github.com/fpm-project/fpm/internal/finding"
+	"github.com/fpm-project/fpm/internal/progress"
+	"github.com/fpm-project/fpm/internal/report"
+	"github.com/fpm-project/fpm/internal/simulate"
+)
+
+const simulateRunHelp = `Write the rank artifacts of a synthetic self-benchmark run: one file per DP rank, with
+full measurement, execution and warmup evidence, as Python's json.dump(indent=2) lays
+them out. The run keeps every rule, or breaks the one that --break names, at one place
+and with as little else as can be. The same options give the same bytes.
+
+Each rank file repeats every rank's measurements, so that the size of a run grows with
+the square of the ranks.`
+
+func newSimulate(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "simulate",
+		Short: "Make synthetic artifacts for demos, CI and load tests",
+		Long:  "Make synthetic artifacts for demos, CI and load tests.",
+	}
+	cmd.AddCommand(newSimulateRun(a))
+	return cmd
+}
+
+func newSimulateRun(a *app) *cobra.Command {
+	opt := simulate.Options{Ranks: 2, Points: 4, Raw: 4}
+	var broken string
+	cmd := &cobra.Command{
+		Use:   "run -o DIR",
+		Short: "Write the rank artifacts of a synthetic run",
+		Long:  simulateRunHelp,
+		Example: `  fpm simulate run -o demo --ranks 4 --points 20
+  fpm simulate run -o broken --break group.wall-time && fpm merge broken`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.noFindings(cmd); err != nil {
+				return err
+			}
+			opt.Break = finding.ID(broken)
+			return a.simulateRun(cmd, opt)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&opt.Dir, "output", "o", "", "directory `DIR` for the rank files; made if it is not there")
+	flags.IntVar(&opt.Ranks, "ranks", opt.Ranks, "data-parallel ranks, and files")
+	flags.IntVar(&opt.Points, "points", opt.Points, "points of the grid")
+	flags.IntVar(&opt.Raw, "raw", opt.Raw, "raw samples of each decode point")
+	flags.Uint64Var(&opt.Seed, "seed", 0, "another seed is another run of the same shape")
+	flags.BoolVar(&opt.Legacy, "legacy", false, "an older engine's run, without measurement evidence")
+	flags.BoolVar(&opt.Shuffle, "shuffle", false, "an execution order other than that of the benchmark ids")
+	flags.StringVar(&broken, "break", "", "break this `RULE` (fpm rules lists them)")
+	if err := cmd.RegisterFlagCompletionFunc("break", cobra.FixedCompletions(ruleIDs(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag is defined above
+	}
+	return cmd
+}
+
+func (a *app) simulateRun(cmd *cobra.Command, opt simulate.Options) error {
+	if opt.Dir == "" {
+		return usage("no directory to write to: give -o DIR")
+	}
+	if cmd.Flags().Changed("break") {
+		if _, ok := finding.Lookup(opt.Break); !ok {
+			return mistyped(cmd, fmt.Sprintf("--break: no rule %q", opt.Break), string(opt.Break), ruleIDs())
+		}
+	}
+	result, err := simulate.Run(cmd.Context(), opt)
+	var option *simulate.OptionError
+	var excluded *simulate.ExcludedError
+	if errors.As(err, &option) || errors.As(err, &excluded) {
+		return &exitcode.Error{Code: exitcode.Usage, Message: err.Error(), Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	return a.finish(&report.Report{
+		Command: "simulate run",
+		Status:  report.OK,
+		Summary: fmt.Sprintf("wrote %d rank files to %s (%s)", len(result.Files), report.Escape(opt.Dir), progress.Bytes(result.Bytes)),
+		Details: report.Object{{Key: "files", Value: result.Files}, {Key: "bytes", Value: result.Bytes}},
+	})
+}

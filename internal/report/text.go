@@ -1,0 +1,96 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/fpm-project/fpm/internal/finding"
+)
+
+// maxValue bounds expected, actual and hint in text, in characters.
+const maxValue = 200
+
+// style is a way to set text off; the zero style does not.
+type style string
+
+const (
+	bold   style = "\x1b[1m"
+	red    style = "\x1b[1;31m"
+	yellow style = "\x1b[1;33m"
+	faint  style = "\x1b[2m"
+	reset        = "\x1b[0m"
+)
+
+// paint returns text in a style, or as it is without colour.
+func (o TextOptions) paint(s style, text string) string {
+	if !o.Color || text == "" {
+		return text
+	}
+	return string(s) + text + reset
+}
+
+func printText(w io.Writer, r *Report, opt TextOptions) {
+	for _, f := range r.shown() {
+		printFinding(w, f, opt)
+	}
+	if closing := r.closing(); closing != "" {
+		fmt.Fprintln(w, closing)
+	}
+}
+
+// printFinding writes a finding as compilers do, so that editors find the place.
+func printFinding(w io.Writer, f finding.Finding, opt TextOptions) {
+	if place := place(f); place != "" {
+		fmt.Fprint(w, opt.paint(bold, place+":"), " ")
+	}
+	severity := red
+	if f.Severity == finding.Warning {
+		severity = yellow
+	}
+	fmt.Fprint(w, opt.paint(severity, fmt.Sprintf("%s[%s]", f.Severity, f.Rule)))
+	if f.Pointer != "" {
+		fmt.Fprint(w, " at ", Escape(f.Pointer))
+	}
+	fmt.Fprintf(w, ": %s\n", Escape(f.Message))
+	note(w, opt, "expected", f.Expected)
+	note(w, opt, "actual", f.Actual)
+	note(w, opt, "hint", f.Hint)
+}
+
+// place returns FILE:LINE:COL as far as it is known.
+func place(f finding.Finding) string {
+	switch {
+	case f.File == "":
+		return ""
+	case f.Line > 0:
+		return fmt.Sprintf("%s:%d:%d", Escape(f.File), f.Line, f.Column)
+	default:
+		return Escape(f.File)
+	}
+}
+
+// note writes one labelled line below a finding, when there is something to say.
+func note(w io.Writer, opt TextOptions, label, text string) {
+	if text != "" {
+		pad := strings.Repeat(" ", len("expected")-len(label))
+		fmt.Fprintf(w, "    %s%s %s\n", opt.paint(faint, label+":"), pad, escapeCut(text, maxValue))
+	}
+}
+
+// PrintFatal writes what could not be done, for people.
+func PrintFatal(w io.Writer, r *Report, opt TextOptions) error {
+	var b strings.Builder
+	for _, f := range r.Fatal {
+		b.WriteString(opt.paint(red, "fpm:") + " ")
+		if f.File != "" {
+			b.WriteString(Escape(f.File) + ": ")
+		}
+		b.WriteString(Escape(f.Message) + "\n")
+		if f.Hint != "" {
+			b.WriteString("    " + opt.paint(faint, "hint:") + " " + escapeCut(f.Hint, maxValue) + "\n")
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
