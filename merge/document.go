@@ -123,10 +123,11 @@ type document struct {
 	written int64
 	engine  []byte // nil leaves the key as it is
 	block   bool   // the merged document has an engine object
+	laid    bool   // the groups have the layout that they are to have
 }
 
 func newDocument(r *run, w io.Writer, path string) *document {
-	d := &document{r: r, path: path}
+	d := &document{r: r, path: path, laid: r.layout != nil && r.layout.laid(r.groups.span)}
 	if block, ok := r.engines.Merged(); ok {
 		d.engine, d.block = block.Append(nil, 1), true
 	}
@@ -217,6 +218,10 @@ func (d *document) value(name string) func() error {
 		}
 	case "results":
 		return d.results
+	case "iteration_groups":
+		if d.laid {
+			return func() error { return d.copier.shift(d.out, r.ref.src, r.groups.span, 0) }
+		}
 	case "timing":
 		return d.timing
 	case "coverage":
@@ -375,7 +380,7 @@ func (d *document) result(comma bool, point []byte, group, rank int, f *rankFile
 	d.out.buf = append(d.out.buf, point...)
 	d.out.buf = append(d.out.buf, ",\n      \"fpms\": "...)
 	cell, _ := d.r.groups.cell(group, rank)
-	if err := d.copySpan(d.r.ref, d.r.groups.fpms.at(cell), 3); err != nil {
+	if err := d.fpms(d.r.groups.fpms.at(cell)); err != nil {
 		return err
 	}
 	if f != nil && f.regimes.at(group) != 0 {
@@ -390,6 +395,19 @@ func (d *document) result(comma bool, point []byte, group, rank int, f *rankFile
 	}
 	d.out.buf = append(d.out.buf, "\n    }"...)
 	return d.out.flushIfFull()
+}
+
+// Levels of an FPM list in the groups and in the flattened results.
+const (
+	groupLevel  = 5
+	resultLevel = 3
+)
+
+func (d *document) fpms(span jsonstream.Span) error {
+	if d.laid {
+		return d.copier.shift(d.out, d.r.ref.src, span, groupLevel-resultLevel)
+	}
+	return d.copySpan(d.r.ref, span, resultLevel)
 }
 
 // copySpan writes a value of a file, laid out at a nesting level.

@@ -91,6 +91,7 @@ type run struct {
 	files    []*rankFile                 // in rank order
 	ref      *rankFile                   // nil until a file was read that can be the reference
 	groups   *groupIndex                 // the reference's
+	layout   *layoutCheck                // of the reference's groups, nil when they are no list
 	contract protocol.Contract           // the reference's
 	head     map[string]*jsonvalue.Value // the reference's envelope
 	status   status                      // the reference's
@@ -150,6 +151,9 @@ func (r *run) failf(code exitcode.Code, file, hint, format string, args ...any) 
 }
 
 func (r *run) close() {
+	if r.layout != nil {
+		r.layout.cancel()
+	}
 	for _, f := range r.files {
 		f.in.Close()
 	}

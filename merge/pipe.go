@@ -74,12 +74,24 @@ func (p *pipe) close() (int64, error) {
 
 // copier copies values of rank files into the merged document.
 type copier struct {
-	buf    []byte
-	layout pyjson.Reindenter
+	buf     []byte
+	layout  pyjson.Reindenter
+	shifter pyjson.Shifter
 }
 
+// copy copies the value at a span, laid out at a nesting level.
 func (c *copier) copy(p *pipe, src io.ReaderAt, span jsonstream.Span, level int) error {
 	c.layout.Reset(level)
+	return c.each(p, src, span, c.layout.Append)
+}
+
+// shift copies the value at a span, which is laid out already, to a level lower by some.
+func (c *copier) shift(p *pipe, src io.ReaderAt, span jsonstream.Span, levels int) error {
+	c.shifter = *pyjson.NewShifter(levels)
+	return c.each(p, src, span, c.shifter.Append)
+}
+
+func (c *copier) each(p *pipe, src io.ReaderAt, span jsonstream.Span, appendTo func(dst, src []byte) []byte) error {
 	for at := span.Off; at < span.End(); {
 		n, err := src.ReadAt(c.buf[:min(int64(len(c.buf)), span.End()-at)], at)
 		if n == 0 {
@@ -88,7 +100,7 @@ func (c *copier) copy(p *pipe, src io.ReaderAt, span jsonstream.Span, level int)
 			}
 			return &jsonstream.ReadError{Offset: at, Err: err}
 		}
-		p.buf = c.layout.Append(p.buf, c.buf[:n])
+		p.buf = appendTo(p.buf, c.buf[:n])
 		at += int64(n)
 		if err := p.flushIfFull(); err != nil {
 			return err

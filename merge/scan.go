@@ -31,9 +31,10 @@ type scanner struct {
 	head     map[string]*jsonvalue.Value
 	lists    map[string]*list
 	contract protocol.Contract
-	declared bool        // contract was read
-	groups   *groupIndex // when the file is to be the reference
-	same     bool        // its groups have the reference's text
+	declared bool         // contract was read
+	groups   *groupIndex  // when the file is to be the reference
+	layout   *layoutCheck // of its groups
+	same     bool         // its groups have the reference's text
 	status   status
 }
 
@@ -56,6 +57,7 @@ func newScanner(r *run) *scanner {
 // and keeps what the rest needs.
 func (sc *scanner) scan(f *rankFile) {
 	sc.f = f
+	defer sc.dropLayout()
 	err := sc.scanAs(jsonstream.Strict)
 	var fault *jsonstream.Fault
 	if errors.As(err, &fault) {
@@ -180,6 +182,10 @@ func (sc *scanner) member(name []byte) (err error) {
 func (sc *scanner) readGroups(kind jsonvalue.Kind, start int64) error {
 	l := &list{}
 	sc.lists["iteration_groups"] = l
+	if sc.isReference() && kind == jsonvalue.Array {
+		sc.dropLayout()
+		sc.layout = startLayoutCheck(sc.f.src, start)
+	}
 	if sc.isReference() {
 		if kind == jsonvalue.Array && sc.head["dp"] != nil && sc.head["grid_digest"] != nil && sc.head["measurement_protocol"] != nil {
 			return sc.indexGroups(sc.s)
@@ -243,8 +249,17 @@ func (sc *scanner) judge() error {
 	return nil
 }
 
+// dropLayout ends a layout check that nobody will ask.
+func (sc *scanner) dropLayout() {
+	if sc.layout != nil {
+		sc.layout.cancel()
+		sc.layout = nil
+	}
+}
+
 // become makes the file the reference.
 func (sc *scanner) become() {
+	sc.r.layout, sc.layout = sc.layout, nil
 	sc.r.ref, sc.r.groups, sc.r.contract = sc.f, sc.groups, sc.contract
 	sc.r.head = sc.head
 	sc.r.status = sc.status

@@ -21,14 +21,24 @@ var ErrDepth = fmt.Errorf("value nested deeper than %d", MaxDepth)
 // file, is added to every offset. The tree aliases text, which must not change
 // afterwards. Names of an object are not checked for duplicates, nor strings for UTF-8:
 // the scanner that found the text did that.
-func Parse(text []byte, base int64) (*Value, error) {
-	p := parser{
-		text: text,
-		base: base,
-		dec:  jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)),
-	}
+func Parse(text []byte, base int64) (*Value, error) { return new(Parser).Parse(text, base) }
+
+// Parser parses one value after the other and keeps its buffers between them. It serves
+// one goroutine.
+type Parser struct {
+	p     parser
+	dec   jsontext.Decoder
+	input bytes.Buffer
+}
+
+// Parse is like the function of that name.
+func (p *Parser) Parse(text []byte, base int64) (*Value, error) {
+	p.input = *bytes.NewBuffer(text)
+	p.dec.Reset(&p.input, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	p.p.text, p.p.base, p.p.dec = text, base, &p.dec
 	v := new(Value)
-	if err := p.value(v, 0); err != nil {
+	if err := p.p.value(v, 0); err != nil {
+		p.p = parser{}
 		return nil, unexpectedEOF(err)
 	}
 	if p.dec.PeekKind() != 0 {
@@ -56,6 +66,24 @@ type parser struct {
 	dec     *jsontext.Decoder
 	elems   []Value
 	members []Member
+	names   map[string]string // unescaped names by their literals: documents repeat them
+}
+
+// maxNames bounds the names that are remembered.
+const maxNames = 1 << 10
+
+func (p *parser) name(raw []byte) string {
+	if name, ok := p.names[string(raw)]; ok {
+		return name
+	}
+	name := unquoteString(raw)
+	if len(p.names) < maxNames && len(raw) < 1<<8 {
+		if p.names == nil {
+			p.names = map[string]string{}
+		}
+		p.names[string(raw)] = name
+	}
+	return name
 }
 
 func (p *parser) value(v *Value, depth int) error {
@@ -135,7 +163,7 @@ func (p *parser) member(depth int) (m Member, err error) {
 	if m.RawName, err = p.literal(); err != nil {
 		return m, err
 	}
-	m.Name = unquoteString(m.RawName)
+	m.Name = p.name(m.RawName)
 	return m, p.value(&m.Value, depth)
 }
 

@@ -239,3 +239,22 @@ func BenchmarkReindent(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkLayoutCheck(b *testing.B) {
+	src := []byte(indent(b, benchmarkText(b, 2000), 1))
+	b.SetBytes(int64(len(src)))
+	for b.Loop() {
+		if !checkLayout(string(src), 1, 1<<16) {
+			b.Fatal("not laid out")
+		}
+	}
+}
+
+func BenchmarkShift(b *testing.B) {
+	src := []byte(indent(b, benchmarkText(b, 2000), 3))
+	dst := make([]byte, 0, len(src))
+	b.SetBytes(int64(len(src)))
+	for b.Loop() {
+		dst = pyjson.NewShifter(2).Append(dst[:0], src)
+	}
+}
