@@ -1,11 +1,13 @@
 package merge
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
 	"math/big"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/fpm-project/fpm/internal/artifact"
@@ -124,6 +126,7 @@ type document struct {
 	engine  []byte // nil leaves the key as it is
 	block   bool   // the merged document has an engine object
 	laid    bool   // the groups have the layout that they are to have
+	text    []byte // of a point
 }
 
 func newDocument(r *run, w io.Writer, path string) *document {
@@ -353,17 +356,14 @@ func (d *document) results() error {
 		files[f.rank] = f
 	}
 	d.out.buf = append(d.out.buf, '[')
-	var point []byte
 	for i := range g.len() {
 		group, _ := g.find(int64(i + 1))
-		tree, err := jsonstream.ReadTree(r.ref.src, g.points.at(group))
+		point, err := d.point(group)
 		if err != nil {
 			return err
 		}
 		for rank := range r.size() {
-			tree.Set("dp_rank", jsonvalue.Value{Kind: jsonvalue.Number, Raw: strconv.AppendInt(nil, int64(rank), 10)})
-			point = tree.AppendIndent(point[:0], 3)
-			if err := d.result(i+rank > 0, point, group, rank, files[rank]); err != nil {
+			if err := d.result(i+rank > 0, &point, group, rank, files[rank]); err != nil {
 				return err
 			}
 		}
@@ -372,12 +372,52 @@ func (d *document) results() error {
 	return d.out.flushIfFull()
 }
 
-func (d *document) result(comma bool, point []byte, group, rank int, f *rankFile) error {
+// point is a group's point as it stands in the flattened results, apart from the rank:
+// text that goes before and behind the rank, or a tree that is laid out for each.
+type point struct {
+	head, tail []byte
+	tree       *jsonvalue.Value
+}
+
+// Level of a point, in the groups and in the flattened results alike, and what it ends
+// with there.
+const (
+	pointLevel = 3
+	pointEnd   = "\n      }"
+)
+
+func (d *document) point(group int) (p point, err error) {
+	ref, span := d.r.ref, d.r.groups.points.at(group)
+	if d.laid && !d.r.groups.ranked {
+		d.text = slices.Grow(d.text[:0], int(span.Len))[:span.Len]
+		if _, err := ref.src.ReadAt(d.text, span.Off); err != nil && err != io.EOF {
+			return p, &jsonstream.ReadError{Offset: span.Off, Err: err}
+		}
+		if head, ok := bytes.CutSuffix(d.text, []byte(pointEnd)); ok {
+			return point{head: head, tail: []byte(pointEnd)}, nil
+		}
+	}
+	p.tree, err = jsonstream.ReadTree(ref.src, span)
+	return p, err
+}
+
+func (p *point) append(dst []byte, rank int) []byte {
+	text := strconv.AppendInt(nil, int64(rank), 10)
+	if p.tree != nil {
+		p.tree.Set("dp_rank", jsonvalue.Value{Kind: jsonvalue.Number, Raw: text})
+		return p.tree.AppendIndent(dst, pointLevel)
+	}
+	dst = append(dst, p.head...)
+	dst = append(dst, ",\n        \"dp_rank\": "...)
+	return append(append(dst, text...), p.tail...)
+}
+
+func (d *document) result(comma bool, p *point, group, rank int, f *rankFile) error {
 	if comma {
 		d.out.buf = append(d.out.buf, ',')
 	}
 	d.out.buf = append(d.out.buf, "\n    {\n      \"point\": "...)
-	d.out.buf = append(d.out.buf, point...)
+	d.out.buf = p.append(d.out.buf, rank)
 	d.out.buf = append(d.out.buf, ",\n      \"fpms\": "...)
 	cell, _ := d.r.groups.cell(group, rank)
 	if err := d.fpms(d.r.groups.fpms.at(cell)); err != nil {

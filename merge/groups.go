@@ -140,6 +140,7 @@ func (r *groupReader) member(s *jsonstream.Scanner, name []byte) (err error) {
 		g.point, err = s.Tree(maxBlock)
 		g.pointAt.Len = s.Offset() - g.pointAt.Off
 		g.pointID = wholeField(g.point.Get("benchmark_id"))
+		r.index.ranked = r.index.ranked || g.point.Get("dp_rank") != nil
 	case "expected_dp_ranks":
 		err = r.readExpected(s)
 	case "complete":

@@ -112,6 +112,7 @@ type groupIndex struct {
 	forward column[int64]
 
 	position column[int32] // group with id i+1, -1 when there is none
+	ranked   bool          // a point has a dp_rank of its own
 	numbered bool          // the ids are sound: 1 to n, each once, for the points completed
 	sum      pyjson.Summer // of the wall times
 	summed   bool          // every group has a finite wall time

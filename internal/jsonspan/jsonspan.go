@@ -28,7 +28,8 @@ const (
 
 // Comparer holds the buffers of comparisons. It serves one goroutine.
 type Comparer struct {
-	a, b window
+	a, b        window
+	left, right tape
 }
 
 // New returns a Comparer.

@@ -33,7 +33,7 @@ func (c *Comparer) Values(a io.ReaderAt, spanA jsonstream.Span, b io.ReaderAt, s
 		return nil, err
 	}
 	if spanA.Len <= smallValue && spanB.Len <= smallValue {
-		return inMemory(a, spanA, b, spanB)
+		return c.inMemory(a, spanA, b, spanB)
 	}
 	sa := jsonstream.New(a, spanA.Off, 0, jsonstream.Trusted, nested)
 	sb := jsonstream.New(b, spanB.Off, 0, jsonstream.Trusted, nested)
@@ -47,34 +47,6 @@ func (c *Comparer) Values(a io.ReaderAt, spanA jsonstream.Span, b io.ReaderAt, s
 		return c.arrays(a, sa, b, sb)
 	}
 	return scalars(sa, sb)
-}
-
-func inMemory(a io.ReaderAt, spanA jsonstream.Span, b io.ReaderAt, spanB jsonstream.Span) (*Difference, error) {
-	va, err := jsonstream.ReadTree(a, spanA)
-	if err != nil {
-		return nil, err
-	}
-	vb, err := jsonstream.ReadTree(b, spanB)
-	if err != nil {
-		return nil, err
-	}
-	var first *Difference
-	jsonvalue.Diff(va, vb, "", func(d jsonvalue.Difference) bool {
-		first = &Difference{Pointer: d.Pointer, AbsentA: d.A == nil, AbsentB: d.B == nil}
-		first.OffA, first.OffB = offset(d.A, d.Parent, spanA.Off), offset(d.B, d.Parent, spanB.Off)
-		return false
-	})
-	return first, nil
-}
-
-func offset(v, parent *jsonvalue.Value, otherwise int64) int64 {
-	switch {
-	case v != nil:
-		return v.Offset
-	case parent != nil:
-		return parent.Offset
-	}
-	return otherwise
 }
 
 func scalars(sa, sb *jsonstream.Scanner) (*Difference, error) {
