@@ -62,6 +62,7 @@ func (r *run) checkMissing() {
 		}
 	}
 	if len(beyond) > 0 {
+		r.failures = slices.DeleteFunc(r.failures, func(e *exitcode.Error) bool { return slices.ContainsFunc(beyond, func(rank int) bool { return e.File == r.base.Rank(rank) }) })
 		r.failf(exitcode.Usage, "", "name ranks from 0 to "+strconv.Itoa(size-1), "--ranks names rank %s of a run of %d", beyond, size)
 	}
 	if len(missing) > 0 {

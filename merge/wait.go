@@ -82,27 +82,29 @@ func (r *run) otherRanks(path string) (ranks []int) {
 
 // poll looks at the files until all are ready or the time is over.
 func (w *waiter) poll() bool {
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
 	for {
 		pending := w.look()
 		now := time.Now()
 		switch {
 		case len(pending) == 0:
 			return true
-		case now.After(w.hard):
+		case now.After(w.hard) && (w.warn || w.r.opt.Grace == 0):
 			for _, a := range pending {
 				w.r.failf(exitcode.Failed, a.path, "see whether the worker is still benchmarking, or wait longer", "%s after %s", a.state, w.r.opt.Wait+w.r.opt.Grace)
 			}
 			return false
-		case now.After(w.soft) && !w.warn:
+		case now.After(w.soft) && !w.warn && w.r.opt.Grace > 0:
 			w.warn = true
 			w.warning(pending)
+		}
+		next := min(pollInterval, time.Until(w.hard)+time.Millisecond)
+		if !w.warn {
+			next = min(next, time.Until(w.soft)+time.Millisecond)
 		}
 		select {
 		case <-w.r.ctx.Done():
 			return false
-		case <-ticker.C:
+		case <-time.After(next):
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (a *app) mergeOptions(cmd *cobra.Command, opt *merge.Options, ranks string)
 	if changed("ranks") {
 		set, err := artifact.ParseRanks(ranks)
 		if err != nil {
-			return fmt.Errorf("--ranks: %w", err)
+			return usage("--ranks: " + err.Error())
 		}
 		opt.Ranks = set
 	}
