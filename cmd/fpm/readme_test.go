@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -67,6 +68,13 @@ func replay(t *testing.T, session string) string {
 	}
 	cmd := exec.Command("sh", "-c", script.String())
 	cmd.Dir = t.TempDir()
+	shipped, err := filepath.Abs("../../testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(shipped, filepath.Join(cmd.Dir, "testdata")); err != nil {
+		t.Fatal(err)
+	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	var exit *exec.ExitError
