@@ -29,7 +29,8 @@ import (
 	"syscall"
 )
 
-// MaxText is the most text that a file may hold, in bytes (input.limit).
+// MaxText is the most text that a file may hold, in bytes (input.limit). A compressed
+// file of S bytes may in addition hold no more than 250 × S, or 256 MiB where that is more.
 const MaxText int64 = 64 << 30
 
 // Options says how to open a file. The zero value is what a command uses for one file.
@@ -68,10 +69,18 @@ func Open(path string, opt Options) (*File, error) {
 	}
 	f.handle.Store(handle)
 	if format := formatOf(path); format != nil {
+		f.maxText = min(f.maxText, max(info.Size()*maxExpansion, freeExpansion))
 		f.contents = newContents(f, format, opt.Spool)
 	}
 	return f, nil
 }
+
+// A compressed file may expand by a factor, from a size on: rank artifacts compress to a
+// twentieth at best, and what goes far beyond that was made to fill a disk.
+const (
+	maxExpansion  = 250
+	freeExpansion = 256 << 20
+)
 
 // openRegular looks before it opens, because opening a device can act on it, and after,
 // because the path may lead elsewhere by then. O_NONBLOCK keeps a FIFO that slips in

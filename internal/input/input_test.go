@@ -683,3 +683,36 @@ func BenchmarkReadAt(b *testing.B) {
 		})
 	}
 }
+
+// A file that expands beyond all reason is stopped long before the limit for any text.
+func TestExpansion(t *testing.T) {
+	const most = 256 << 20
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	spaces := bytes.Repeat([]byte{' '}, 1<<20)
+	for range most>>20 + 2 {
+		if _, err := z.Write(spaces); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "bomb.json.gz")
+	if err := os.WriteFile(path, packed.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	f, err := input.Open(path, input.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	one := make([]byte, 1)
+	if _, err := f.ReadAt(one, most-1); err != nil {
+		t.Error(err)
+	}
+	_, err = f.ReadAt(one, most)
+	if limit, ok := errors.AsType[*input.LimitError](err); !ok || limit.Limit != most {
+		t.Errorf("%v, want a limit of %d bytes", err, most)
+	}
+}
