@@ -42,9 +42,12 @@ func (r *run) checkMissing() {
 	if size == 0 {
 		return
 	}
-	have := map[int]bool{}
+	have, unknown := map[int]bool{}, 0
 	for _, f := range r.files {
 		have[f.rank] = true
+		if f.rank == finding.NoRank {
+			unknown++
+		}
 	}
 	var missing, beyond artifact.RankSet
 	want := r.opt.Ranks
@@ -62,10 +65,12 @@ func (r *run) checkMissing() {
 		}
 	}
 	if len(beyond) > 0 {
-		r.failures = slices.DeleteFunc(r.failures, func(e *exitcode.Error) bool { return slices.ContainsFunc(beyond, func(rank int) bool { return e.File == r.base.Rank(rank) }) })
+		r.failures = slices.DeleteFunc(r.failures, func(e *exitcode.Error) bool {
+			return slices.ContainsFunc(beyond, func(rank int) bool { return e.File == r.base.Rank(rank) })
+		})
 		r.failf(exitcode.Usage, "", "name ranks from 0 to "+strconv.Itoa(size-1), "--ranks names rank %s of a run of %d", beyond, size)
 	}
-	if len(missing) > 0 {
+	if len(missing) > unknown { // a file whose rank cannot be told may be one of them, and is rejected anyway
 		r.failf(exitcode.Failed, "", "add the files, or name the ranks of this node with --ranks",
 			"the run has %d ranks, and no file was given for rank %s", size, missing)
 	}

@@ -343,6 +343,9 @@ func (sc *scanner) judgeTiming() {
 		}
 	}
 	elapsed, elapsedOK := timing.Get("benchmark_elapsed_seconds").Float64()
+	if n, ok := timing.Get("benchmark_elapsed_seconds").Int64(); ok && n == 0 {
+		elapsed = 0 // the integer -0 has no sign
+	}
 	if elapsedOK = elapsedOK && elapsed >= 0; !elapsedOK {
 		sc.under(finding.TimingShape, "timing", "benchmark_elapsed_seconds", timing, "benchmark_elapsed_seconds is not a duration", "a finite number of seconds, at least 0")
 	}

@@ -77,14 +77,17 @@ func (sc *scanner) indexGroups(s *jsonstream.Scanner) error {
 	if r.index.len() == 0 {
 		sc.scope.Broken(finding.GroupEmpty, "/iteration_groups", start, "there is no iteration group", "at least one")
 	}
-	if err := r.numberGroups(); err != nil {
-		return err
-	}
+	return r.numberGroups()
+}
+
+// settleGroups makes nothing follow from a number of groups that is reported as wrong. It
+// needs the coverage, which may stand behind the groups.
+func (sc *scanner) settleGroups() {
+	n := sc.groups.len()
 	completed, ok := sc.head["coverage"].Get("completed_points").Int64()
-	if r.index.len() == 0 || (ok && completed != int64(r.index.len())) {
-		r.index.numbered, r.index.summed = false, false // reported as such, and nothing follows from it
+	if n == 0 || (ok && completed != int64(n)) {
+		sc.groups.numbered, sc.groups.summed = false, false
 	}
-	return nil
 }
 
 func (r *groupReader) pointer(tail string) string {
@@ -140,6 +143,9 @@ func (r *groupReader) member(s *jsonstream.Scanner, name []byte) (err error) {
 		g.point, err = s.Tree(maxBlock)
 		g.pointAt.Len = s.Offset() - g.pointAt.Off
 		g.pointID = wholeField(g.point.Get("benchmark_id"))
+		if g.point != nil && g.point.Kind != jsonvalue.Object {
+			g.pointAt = jsonstream.Span{} // there is no point to compare
+		}
 		r.index.ranked = r.index.ranked || g.point.Get("dp_rank") != nil
 	case "expected_dp_ranks":
 		err = r.readExpected(s)
@@ -260,10 +266,11 @@ func (r *groupReader) readRankResult(s *jsonstream.Scanner, i int) error {
 	if err != nil {
 		return err
 	}
+	if x.n != 1 || !x.fpm.object {
+		x.span = jsonstream.Span{} // there is no FPM to compare
+		r.g.wallsSound = false
+	}
 	if r.size == 0 || i < r.size {
-		if x.n != 1 || !x.fpm.object {
-			x.span = jsonstream.Span{} // there is no FPM to compare
-		}
 		r.index.addCell(x.span, x.ref)
 	}
 	r.judgeRankResult(&x, ok)
@@ -295,7 +302,7 @@ func (r *groupReader) readFPM(s *jsonstream.Scanner, x *rankResult) error {
 		Scope: r.scope(), Group: g.at, Index: x.at,
 		ID: g.id.Int, HasID: g.id.Integer && g.id.Int >= 1,
 		Rank: x.rank.Int, HasRank: x.rank.Whole,
-		Key: g.key, Previous: &r.previous[x.at],
+		Key: g.key, NoPoint: g.point == nil || g.point.Kind != jsonvalue.Object, Previous: &r.previous[x.at],
 	}
 	fpm, err := r.fpms.Read(s, &p)
 	if err != nil {
@@ -309,7 +316,7 @@ func (r *groupReader) readFPM(s *jsonstream.Scanner, x *rankResult) error {
 		r.index.measured.add(fpm.Measurement, func() string { return p.Pointer("/benchmark_measurement") })
 	}
 	if fpm.Sample >= 0 {
-		r.index.sampled.add(fpm.Sample, func() string { return p.Pointer("/benchmark_measurement/raw_fpms") })
+		r.index.sampled.add(fpm.Sample, func() string { return p.Pointer(fpm.SamplePointer()) })
 	}
 	if fpm.Object {
 		r.takeWall(x, fpm)
@@ -432,7 +439,7 @@ func (r *groupReader) judgeWall() {
 		return
 	}
 	r.index.sum.Add(g.wall.Value)
-	if g.wallsSound && g.walls > 0 && !jsonvalue.EqualNumbers(g.wallRaw, g.largest) {
+	if g.wallsSound && g.walls > 0 && g.count >= r.size && !jsonvalue.EqualNumbers(g.wallRaw, g.largest) {
 		r.field(finding.GroupWallTime, "/wall_time", jsonstream.Field{Kind: g.wall.Kind, Offset: g.wall.Offset},
 			"the group's wall_time is not the largest of its FPMs", string(g.largest[:min(len(g.largest), maxExcerpt)]))
 	}

@@ -16,21 +16,27 @@ type pipe struct {
 	buf     []byte
 	flushed int64
 	full    chan []byte
-	empty   chan []byte
+	empty   chan empty
 	done    chan struct{}
-	err     error // of the writer; to be read once a buffer came back, or done is closed
+	err     error // of the writer; to be read once done is closed
 	report  func(written int64)
+}
+
+// empty is a buffer that comes back, and the error that the writer had met by then.
+type empty struct {
+	buf []byte
+	err error
 }
 
 func newPipe(w io.Writer, report func(int64)) *pipe {
 	p := &pipe{
 		buf:    make([]byte, 0, pipeSize+pipeSize/4),
 		full:   make(chan []byte),
-		empty:  make(chan []byte, 1),
+		empty:  make(chan empty, 1),
 		done:   make(chan struct{}),
 		report: report,
 	}
-	p.empty <- make([]byte, 0, pipeSize+pipeSize/4)
+	p.empty <- empty{buf: make([]byte, 0, pipeSize+pipeSize/4)}
 	go p.run(w)
 	return p
 }
@@ -42,7 +48,7 @@ func (p *pipe) run(w io.Writer) {
 			_, p.err = w.Write(buf)
 			p.report(int64(len(buf)))
 		}
-		p.empty <- buf[:0]
+		p.empty <- empty{buf[:0], p.err}
 	}
 }
 
@@ -57,8 +63,9 @@ func (p *pipe) flushIfFull() error {
 func (p *pipe) flush() error {
 	p.flushed += int64(len(p.buf))
 	p.full <- p.buf
-	p.buf = <-p.empty
-	return p.err
+	back := <-p.empty
+	p.buf = back.buf
+	return back.err
 }
 
 // close writes what is left and returns how much was written in all.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/input"
@@ -97,13 +98,14 @@ func (r *run) failText(f *rankFile, err error) {
 	if errors.As(err, &read) {
 		at = read.Offset
 	}
+	about := strings.TrimPrefix(err.Error(), f.path+": ")
 	switch {
 	case errors.As(err, &fault):
 		scope.Says(fault.Rule, fault.Pointer, fault.Offset, fault.Message, "", "")
 	case errors.As(err, &corrupt), errors.Is(err, io.ErrUnexpectedEOF):
-		scope.Says(finding.JSONSyntax, "", at, err.Error(), "", "")
+		scope.Says(finding.JSONSyntax, "", at, about, "", "")
 	case errors.As(err, &limit):
-		scope.Says(finding.InputLimit, "", at, err.Error(), "", "")
+		scope.Says(finding.InputLimit, "", at, about, "", "")
 	default:
 		f.err = err
 	}
@@ -279,9 +281,14 @@ func (sc *scanner) judgeGroups() error {
 	l := sc.lists["iteration_groups"]
 	isList := l != nil && l.kind == jsonvalue.Array
 	switch {
-	case sc.isReference() && isList && sc.groups == nil:
-		sc.inner.Reset(sc.f.src, l.Off, 1, jsonstream.Trusted)
-		return sc.indexGroups(sc.inner)
+	case sc.isReference() && isList:
+		if sc.groups == nil {
+			sc.inner.Reset(sc.f.src, l.Off, 1, jsonstream.Trusted)
+			if err := sc.indexGroups(sc.inner); err != nil {
+				return err
+			}
+		}
+		sc.settleGroups()
 	case !sc.isReference() && isList && !sc.same && sc.r.groups != nil:
 		return sc.compareGroups(l)
 	}

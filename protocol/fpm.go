@@ -7,6 +7,7 @@ import (
 
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/jsonstream"
+	"github.com/fpm-project/fpm/internal/jsonvalue"
 )
 
 // Place is where an FPM stands in its run.
@@ -19,6 +20,7 @@ type Place struct {
 	Rank    int64  // DP rank of the rank result
 	HasRank bool   // Rank is known
 	Key     string // content key of the group's point, empty when it has none
+	NoPoint bool   // the group has no point object, which is reported as that
 	// Previous is the rank's last forward index so far in the run, -1 at its start. Read
 	// moves it on.
 	Previous *int64
@@ -41,6 +43,7 @@ type FPM struct {
 	Measurement int64
 	// Sample is the offset of the first raw benchmark_sample, -1 when there is none.
 	Sample       int64
+	sampleAt     int              // position of its raw FPM
 	Prepared     bool             // the measurement has a preparation object
 	WarmupBefore jsonstream.Field // preparation.warmup_records_before
 	FirstForward jsonstream.Field // forward_index of the first raw FPM
@@ -51,6 +54,9 @@ type FPM struct {
 func (f *FPM) WallTime() (seconds float64, ok bool) {
 	return f.Wall.Value, f.Wall.Kind == 0 || f.Wall.Finite
 }
+
+// SamplePointer is the tail of the JSON Pointer of what stands at Sample.
+func (f *FPM) SamplePointer() string { return rawTail(f.sampleAt, "/"+SampleField) }
 
 // Reader reads FPMs of a run. It serves one goroutine.
 type Reader struct {
@@ -127,12 +133,12 @@ func (r *Reader) readWorker() (hash uint64, off int64, err error) {
 	var h maphash.Hash
 	h.SetSeed(r.seed)
 	h.WriteByte(byte(v.Kind))
-	switch field := v.Field(); {
+	switch {
 	case v.Kind == '"':
 		text, _ := v.Text()
 		h.WriteString(text)
-	case field.Whole:
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(field.Int)))
+	case v.Kind == '0':
+		h.Write(jsonvalue.AppendDecimal(nil, v.Raw))
 	case v.Raw != nil:
 		h.Write(v.Raw)
 	default: // a container is no worker id, and equal to none

@@ -172,7 +172,7 @@ func (r *Reader) judge() {
 func (r *Reader) judgeIdentity() {
 	m := &r.m
 	const pointer = measurementTail
-	if !m.key.equal || r.p.Key == "" {
+	if !r.p.NoPoint && (!m.key.equal || r.p.Key == "") {
 		want := `"` + r.p.Key + `"`
 		if r.p.Key == "" {
 			want = "the content key of a point, which this one lacks: it has no point_type or no batch_size"
@@ -297,7 +297,11 @@ func increasing(values []int64) bool {
 	return true
 }
 
-// IsClose tells whether |a-b| <= max(rel·max(|a|,|b|), abs), as Python's math.isclose.
+// IsClose tells whether |a-b| <= max(rel·max(|a|,|b|), abs), as Python's math.isclose: an
+// infinity, such as a sum that overflows, is close to nothing but itself.
 func IsClose(a, b, rel, abs float64) bool {
+	if math.IsInf(a, 0) || math.IsInf(b, 0) {
+		return a == b
+	}
 	return math.Abs(a-b) <= max(rel*max(math.Abs(a), math.Abs(b)), abs)
 }

@@ -76,9 +76,10 @@ func checkContract(execution *jsonvalue.Value, pointer string, scope finding.Sco
 		return false
 	}
 	sound := true
-	if n, ok := execution.Get("schema_version").Int64(); !ok || n != 1 {
+	// Unlike the protocol's own, this version need not be an integer by its spelling.
+	if v := execution.Get("schema_version"); v == nil || v.Kind != jsonvalue.Number || !jsonvalue.EqualNumbers(v.Raw, []byte("1")) {
 		sound = false
-		either(scope, finding.ProtocolContract, pointer+"/schema_version", execution.Get("schema_version"), execution,
+		either(scope, finding.ProtocolContract, pointer+"/schema_version", v, execution,
 			"the execution contract's schema_version is not 1", "1")
 	}
 	for _, field := range []struct{ name, want string }{{"sample_field", SampleField}, {"warmup_field", WarmupField}} {

@@ -79,7 +79,7 @@ func (r *Reader) readSample(i int) (err error) {
 		return err
 	}
 	if x.evidence.Present() && r.fpm.Sample < 0 {
-		r.fpm.Sample = x.evidence.Offset
+		r.fpm.Sample, r.fpm.sampleAt = x.evidence.Offset, i
 	}
 	if i == 0 {
 		r.fpm.FirstForward = x.forward

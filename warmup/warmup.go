@@ -174,9 +174,11 @@ func (r *reader) keep(x *record) {
 }
 
 func (r *reader) judgeState(x *record) {
+	known := true
 	switch x.state {
 	case "running", "completed", "failed":
 	default:
+		known = false
 		r.field(finding.WarmupRecord, x.tail+"/status", x.status, x.off, "the record's status is not known", "running, completed or failed")
 	}
 	if x.validation.Kind != '{' {
@@ -196,7 +198,7 @@ func (r *reader) judgeState(x *record) {
 			"the validation's status is not known", "passed, failed or not_performed")
 		return
 	}
-	if x.status.Kind == '"' && x.state != want {
+	if known && x.state != want {
 		r.scope.Broken(finding.WarmupRecord, pointer+x.tail+"/validation/status", x.verdictAt.Offset,
 			"a validation that "+x.verdict+" does not go with a record that is "+strconv.Quote(x.state), "a record that is "+want)
 	}

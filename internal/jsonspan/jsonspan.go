@@ -30,10 +30,11 @@ const (
 type Comparer struct {
 	a, b        window
 	left, right tape
+	small       int64 // size up to which values are compared in memory
 }
 
 // New returns a Comparer.
-func New() *Comparer { return &Comparer{} }
+func New() *Comparer { return &Comparer{small: smallValue} }
 
 // window is a forward reader of one side.
 type window struct {
@@ -78,7 +79,8 @@ func (w *window) fill() error {
 // at is the offset of the first byte of rest.
 func (w *window) at() int64 { return w.off - int64(len(w.rest)) }
 
-// Bytes tells whether the text of the span in a stands in b from offB on.
+// Bytes tells whether the text of the span in a stands in b from offB on. A number or a
+// literal name may go on there; any other value is whole.
 func (c *Comparer) Bytes(a io.ReaderAt, span jsonstream.Span, b io.ReaderAt, offB int64) (bool, error) {
 	c.a.reset(a, span.Off, span.Len)
 	c.b.reset(b, offB, span.Len)

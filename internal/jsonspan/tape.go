@@ -3,7 +3,6 @@ package jsonspan
 import (
 	"bytes"
 	"io"
-	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -118,15 +117,14 @@ func compareArrays(a, b *tape, i, j int32) *Difference {
 	endA, endB := a.nodes[i].next, b.nodes[j].next
 	m, n := i+1, j+1
 	for k := 0; m < endA || n < endB; k++ {
-		token := "/" + strconv.Itoa(k)
 		switch {
 		case n >= endB:
-			return &Difference{Pointer: token, OffA: a.offset(m), OffB: b.offset(j), AbsentB: true}
+			return &Difference{Pointer: element(k), OffA: a.offset(m), OffB: b.offset(j), AbsentB: true}
 		case m >= endA:
-			return &Difference{Pointer: token, OffA: a.offset(i), OffB: b.offset(n), AbsentA: true}
+			return &Difference{Pointer: element(k), OffA: a.offset(i), OffB: b.offset(n), AbsentA: true}
 		}
 		if d := compareTapes(a, b, m, n); d != nil {
-			return d.under(token)
+			return d.under(element(k))
 		}
 		m, n = a.nodes[m].next, b.nodes[n].next
 	}

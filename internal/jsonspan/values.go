@@ -29,10 +29,13 @@ var nested = jsonstream.Limits{Window: 16 << 10}
 // by member: its members are located first and then compared each by its span, so that
 // what is held is names and offsets, never text.
 func (c *Comparer) Values(a io.ReaderAt, spanA jsonstream.Span, b io.ReaderAt, spanB jsonstream.Span) (*Difference, error) {
+	if same, err := c.lines(a, spanA, b, spanB); same || err != nil {
+		return nil, err
+	}
 	if _, same, err := c.Text(a, spanA, b, spanB); same || err != nil {
 		return nil, err
 	}
-	if spanA.Len <= smallValue && spanB.Len <= smallValue {
+	if spanA.Len <= c.small && spanB.Len <= c.small {
 		return c.inMemory(a, spanA, b, spanB)
 	}
 	sa := jsonstream.New(a, spanA.Off, 0, jsonstream.Trusted, nested)
@@ -113,18 +116,20 @@ func (c *Comparer) arrays(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt, 
 		if err != nil || (!moreA && !moreB) {
 			return nil, err
 		}
-		token := "/" + strconv.Itoa(i)
 		switch {
 		case !moreB:
-			return &Difference{Pointer: token, OffA: spanA.Off, OffB: startB, AbsentB: true}, nil
+			return &Difference{Pointer: element(i), OffA: spanA.Off, OffB: startB, AbsentB: true}, nil
 		case !moreA:
-			return &Difference{Pointer: token, OffA: startA, OffB: spanB.Off, AbsentA: true}, nil
+			return &Difference{Pointer: element(i), OffA: startA, OffB: spanB.Off, AbsentA: true}, nil
 		}
 		if d, err := c.Values(a, spanA, b, spanB); d != nil || err != nil {
-			return d.under(token), err
+			return d.under(element(i)), err
 		}
 	}
 }
+
+// element is the reference token of an element of an array.
+func element(i int) string { return "/" + strconv.Itoa(i) }
 
 func next(s *jsonstream.Scanner) (span jsonstream.Span, more bool, err error) {
 	if more, err = s.More(); err != nil || !more {
@@ -146,6 +151,8 @@ type member struct {
 	name string
 	span jsonstream.Span
 }
+
+func (m member) token() string { return string(jsonvalue.AppendToken(nil, m.name)) }
 
 func members(s *jsonstream.Scanner) (start int64, list []member, err error) {
 	start, _, err = s.Object(func(name []byte) error {
@@ -171,19 +178,18 @@ func (c *Comparer) objects(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt,
 		places[m.name] = m.span
 	}
 	for _, m := range inA {
-		token := string(jsonvalue.AppendToken(nil, m.name))
 		spanB, ok := places[m.name]
 		if !ok {
-			return &Difference{Pointer: token, OffA: m.span.Off, OffB: startB, AbsentB: true}, nil
+			return &Difference{Pointer: m.token(), OffA: m.span.Off, OffB: startB, AbsentB: true}, nil
 		}
 		if d, err := c.Values(a, m.span, b, spanB); d != nil || err != nil {
-			return d.under(token), err
+			return d.under(m.token()), err
 		}
 		delete(places, m.name)
 	}
 	for _, m := range inB {
 		if _, added := places[m.name]; added {
-			return &Difference{Pointer: string(jsonvalue.AppendToken(nil, m.name)), OffA: startA, OffB: m.span.Off, AbsentA: true}, nil
+			return &Difference{Pointer: m.token(), OffA: startA, OffB: m.span.Off, AbsentA: true}, nil
 		}
 	}
 	return nil, nil

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -20,7 +22,7 @@ type Fault struct {
 	Pointer   string // of the innermost value around Offset
 	Message   string
 	Truncated bool // the text ends too early; nothing else is wrong with it
-	encoding  bool // strict reading stopped at a surrogate or at UTF-8
+	surrogate bool // strict reading stopped at a lone surrogate escape
 }
 
 func (f *Fault) Error() string { return f.Message }
@@ -37,7 +39,39 @@ func (e *ReadError) Unwrap() error { return e.Err }
 var errLiteral = errors.New("string, number or gap too long")
 
 func (s *Scanner) fail(rule finding.ID, off int64, format string, args ...any) error {
-	return &Fault{Rule: rule, Offset: off, Pointer: string(s.dec.StackPointer()), Message: fmt.Sprintf(format, args...)}
+	return &Fault{Rule: rule, Offset: off, Pointer: s.pointer(s.dec.StackPointer()), Message: fmt.Sprintf(format, args...)}
+}
+
+// pointer corrects a pointer of the decoder, which does not know how many elements of an
+// outermost array were jumped over.
+func (s *Scanner) pointer(p jsontext.Pointer) string {
+	if s.jumped == 0 || p == "" {
+		return string(p)
+	}
+	index, rest, deeper := strings.Cut(string(p[1:]), "/")
+	known, err := strconv.ParseInt(index, 10, 64)
+	if err != nil {
+		return string(p)
+	}
+	corrected := "/" + strconv.FormatInt(known+s.jumped, 10)
+	if deeper {
+		corrected += "/" + rest
+	}
+	return corrected
+}
+
+// next is the pointer of the value that would be read next, or of the object whose next
+// name would be.
+func (s *Scanner) next() jsontext.Pointer {
+	last := s.dec.StackPointer()
+	kind, n := s.dec.StackIndex(s.dec.StackDepth())
+	if n > 0 && (kind != '{' || n%2 == 0) {
+		last = last.Parent()
+	}
+	if kind == '[' {
+		last = last.AppendToken(strconv.FormatInt(n, 10))
+	}
+	return last
 }
 
 func (s *Scanner) limit(off int64, format string, args ...any) error {
@@ -57,50 +91,77 @@ func (s *Scanner) fault(err error) error {
 	switch {
 	case errors.As(err, &read):
 		if errors.Is(read.Err, io.ErrUnexpectedEOF) {
-			return &Fault{Rule: finding.JSONSyntax, Offset: read.Offset, Message: read.Error(), Truncated: true}
+			return &Fault{Rule: finding.JSONSyntax, Offset: read.Offset, Pointer: s.pointer(s.next()), Message: read.Error(), Truncated: true}
 		}
 		return read
 	case errors.Is(err, errLiteral):
-		return s.limit(s.Offset(), "a string, number or gap of more than %d bytes", s.limits.Literal)
+		return s.tooLong()
 	case err == io.EOF:
-		f := &Fault{Rule: finding.JSONSyntax, Offset: s.Offset(), Message: "the text ends before a value begins", Truncated: true}
-		return f
+		return &Fault{Rule: finding.JSONSyntax, Offset: s.Offset(), Message: "the text ends before a value begins", Truncated: true}
 	case !errors.As(err, &syntax):
 		return &ReadError{Offset: s.Offset(), Err: err}
 	}
-	f := &Fault{Rule: finding.JSONSyntax, Offset: syntax.ByteOffset + s.shift, Pointer: string(syntax.JSONPointer)}
+	f := &Fault{Rule: finding.JSONSyntax, Offset: syntax.ByteOffset + s.shift, Pointer: s.pointer(syntax.JSONPointer)}
 	switch text := syntax.Err.Error(); {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		f.Message, f.Truncated = "the text ends too early", true
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		f.Rule, f.Message = finding.JSONDuplicateKey, "a key appears twice in one object"
 	default:
-		f.Message = text
-		f.encoding = strings.Contains(text, "surrogate") || strings.Contains(text, "UTF-8")
+		f.Message, f.surrogate = text, strings.Contains(text, "surrogate")
 		s.nameNumber(f)
 	}
 	return f
 }
 
-// nameNumber recognises the non-numbers that Python's json module writes.
+// tooLong is the fault of a literal, or of white space, that the feed cut off.
+func (s *Scanner) tooLong() error {
+	off, unread := s.Offset(), s.dec.UnreadBuffer()
+	if literal := bytes.TrimLeft(unread, gap); len(literal) > 0 {
+		off += int64(len(unread) - len(literal))
+	}
+	return &Fault{Rule: finding.InputLimit, Offset: off, Pointer: s.pointer(s.next()),
+		Message: fmt.Sprintf("a string or number, with the white space before it, of more than %d bytes", s.limits.Literal)}
+}
+
+// nameNumber recognises the non-numbers that Python's json module writes, where a value
+// is due.
 func (s *Scanner) nameNumber(f *Fault) {
-	const back = 1
-	text := make([]byte, back+len("-Infinity"))
-	from := max(f.Offset-back, 0)
-	n, err := s.feed.src.ReadAt(text, from)
+	before, due := s.untilValue()
+	text := make([]byte, len("-Infinity")+1)
+	at := s.Offset() + int64(before)
+	if !due || (f.Offset != at && f.Offset != at+1) { // the decoder stops at the word, or behind its sign
+		return
+	}
+	n, err := readFull(s.feed.src, text, at)
 	if err != nil && err != io.EOF {
 		return // the place is named all the same, only less well
 	}
-	text = text[:n]
-	at := min(int(f.Offset-from), n)
 	for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
-		for _, start := range []int{at, 0} {
-			if bytes.HasPrefix(text[start:], []byte(word)) {
-				f.Rule, f.Offset = finding.JSONNumber, from+int64(start)
-				f.Message = word + " is no JSON number"
-			}
+		rest, found := bytes.CutPrefix(text[:n], []byte(word))
+		if found && (len(rest) == 0 || !isWord(rest[0])) {
+			f.Rule, f.Offset, f.Message = finding.JSONNumber, at, word+" is no JSON number"
 		}
 	}
+}
+
+// untilValue returns the length of what stands before the next token, and whether a
+// value is due there.
+func (s *Scanner) untilValue() (length int, due bool) {
+	unread := s.dec.UnreadBuffer()
+	length = len(unread) - len(bytes.TrimLeft(unread, gap))
+	delimiter := strings.Trim(string(unread[:length]), " \n\r\t")
+	switch kind, n := s.dec.StackIndex(s.dec.StackDepth()); {
+	case kind == '{':
+		return length, n%2 == 1 && delimiter == ":"
+	case n > 0:
+		return length, kind == '[' && delimiter == ","
+	}
+	return length, delimiter == ""
+}
+
+func isWord(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'
 }
 
 // Check reads a whole document and returns what is wrong with its text: nil, a *Fault or
@@ -109,10 +170,11 @@ func (s *Scanner) nameNumber(f *Fault) {
 func Check(src io.ReaderAt, limits Limits) (lenient bool, err error) {
 	err = checkAs(src, Strict, limits)
 	var f *Fault
-	if !errors.As(err, &f) || !f.encoding {
+	if !errors.As(err, &f) || !f.surrogate {
 		return false, err
 	}
-	return true, checkAs(src, Lenient, limits)
+	err = checkAs(src, Lenient, limits)
+	return err == nil, err
 }
 
 func checkAs(src io.ReaderAt, mode Mode, limits Limits) error {
@@ -129,4 +191,17 @@ func clip(raw []byte) string {
 		return string(raw[:most]) + "…"
 	}
 	return string(raw)
+}
+
+// validPrefix is the length of the valid UTF-8 that text begins with.
+func validPrefix(text []byte) int {
+	n := 0
+	for n < len(text) {
+		r, size := utf8.DecodeRune(text[n:])
+		if r == utf8.RuneError && size == 1 {
+			break
+		}
+		n += size
+	}
+	return n
 }

@@ -17,7 +17,8 @@ type Field struct {
 	Offset int64
 	Int    int64 // the value, where Whole
 	// Integer tells that the value is a number without fraction or exponent that fits
-	// 64 bits; Whole that its decimal value is an integer that does, however spelled.
+	// 64 bits. Whole tells that its decimal value is an integer that does, however
+	// spelled; with a fraction or exponent only one of at most 2^53 counts.
 	Integer, Whole bool
 }
 
@@ -63,16 +64,20 @@ func integer(raw []byte) (n int64, literal, whole bool) {
 	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
 		return n, true, true
 	}
-	if bytes.IndexAny(raw, ".eE") < 0 {
+	if !bytes.ContainsAny(raw, ".eE") {
 		return 0, false, false
 	}
 	const exact = 1 << 53
-	f, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil || f != math.Trunc(f) || math.Abs(f) > exact {
+	number := jsonvalue.Value{Kind: jsonvalue.Number, Raw: raw}
+	f, finite := number.Float64()
+	if !finite || f != math.Trunc(f) || math.Abs(f) > exact {
 		return 0, false, false
 	}
 	n = int64(f)
-	return n, false, jsonvalue.EqualNumbers(raw, strconv.AppendInt(nil, n, 10))
+	if !jsonvalue.EqualNumbers(raw, strconv.AppendInt(nil, n, 10)) {
+		return 0, false, false
+	}
+	return n, false, true
 }
 
 func digits(raw []byte) (n int64, ok bool) {

@@ -2,34 +2,44 @@ package jsonstream
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"slices"
 	"strconv"
 )
 
+// smallWindow is how much is read at once where a single value is looked at.
+const smallWindow = 16 << 10
+
 // Excerpt returns the text of the value at off without its line breaks and indentation,
 // cut to about most bytes. The value was checked before.
 func Excerpt(src io.ReaderAt, off int64, most int) string {
 	text := make([]byte, 8*most)
-	n, err := src.ReadAt(text, off)
+	n, err := readFull(src, text, off)
 	if err != nil && err != io.EOF {
 		return "" // whoever reads the file meets the same error and reports it
 	}
 	text = text[:n]
-	span, err := New(bytes.NewReader(text), 0, 0, Trusted, Limits{}).Skip()
+	span, err := New(bytes.NewReader(text), 0, 0, Trusted, Limits{Window: smallWindow}).Skip()
 	if err == nil {
 		text = text[:span.End()]
 	}
-	lines := bytes.Split(text, []byte("\n"))
-	for i, line := range lines {
-		lines[i] = bytes.TrimLeft(line, " \t\r")
-	}
-	text = bytes.Join(lines, nil)
+	text = joinLines(text)
 	if err != nil || len(text) > most {
 		return string(bytes.ToValidUTF8(text[:min(most, len(text))], nil)) + "…"
 	}
 	return string(text)
+}
+
+// joinLines removes line breaks and tabs, which no string of a valid text holds, and the
+// spaces around them.
+func joinLines(text []byte) []byte {
+	lines := bytes.FieldsFunc(text, func(c rune) bool { return c == '\n' || c == '\r' || c == '\t' })
+	for i, line := range lines {
+		lines[i] = bytes.Trim(line, " ")
+	}
+	return bytes.Join(lines, nil)
 }
 
 var errFound = errors.New("found")
@@ -38,7 +48,7 @@ var errFound = errors.New("found")
 // and decimal array indices, unescaped. Where a step does not exist, ok is false and the
 // offset is that of the innermost value that does. The text was checked before.
 func Find(src io.ReaderAt, off int64, path ...string) (at int64, ok bool) {
-	s := New(src, off, 0, Trusted, Limits{})
+	s := New(src, off, 0, Trusted, Limits{Window: smallWindow})
 	at, err := s.find(path)
 	return at, errors.Is(err, errFound)
 }
@@ -92,7 +102,7 @@ func Positions(src io.ReaderAt, offsets []int64) ([]Position, error) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return int(min(1, max(-1, offsets[a]-offsets[b]))) })
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(offsets[a], offsets[b]) })
 	out := make([]Position, len(offsets))
 	buf := make([]byte, windowSize)
 	line, lineStart, at := 1, int64(0), int64(0)

@@ -15,9 +15,11 @@
 package jsonstream
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -29,12 +31,16 @@ import (
 // Limits bounds what one document may ask for. The zero value of a field means its
 // default.
 type Limits struct {
-	Literal   int // bytes of one string or number literal, and of white space between two tokens; default 16 MiB
+	Literal   int // bytes of one string or number; default 16 MiB
 	Keys      int // names in one object; default 1,000,000
-	NameBytes int // bytes of all names of one object; default 64 MiB
+	NameBytes int // bytes of the names of all open objects, with the white space before each; default 64 MiB
 	Depth     int // nesting of containers; default 512, which is also the most
 	Window    int // bytes read from the source at once; default 256 KiB
 }
+
+// slack is by how much a literal together with the white space before it, or white space
+// alone, may pass Limits.Literal: a decoder holds both at once.
+const slack = 64 << 10
 
 // Default limits (rules input.limit and json.depth).
 const (
@@ -90,11 +96,14 @@ type Scalar struct {
 type Scanner struct {
 	dec    jsontext.Decoder
 	feed   feed
+	parser jsonvalue.Parser
 	mode   Mode
 	limits Limits
 
 	shift    int64 // document offset minus decoder offset
+	jumped   int64 // elements of an outermost array that the decoder does not know of
 	depth    int   // open containers around the next value
+	names    int64 // bytes of the names of all open objects, as Limits.NameBytes counts them
 	nameBuf  []byte
 	top      []byte            // the members read so far of an outermost object, their values null
 	lastName int               // where the last of them begins
@@ -106,7 +115,7 @@ type Scanner struct {
 type container struct {
 	object bool
 	tokens int   // names and values so far
-	names  int64 // bytes of names so far, with what stands between them and their neighbours
+	names  int64 // Scanner.names outside the container
 }
 
 // New returns a scanner of the document src from offset off, where a value begins.
@@ -120,6 +129,7 @@ func New(src io.ReaderAt, off int64, depth int, mode Mode, limits Limits) *Scann
 // Reset makes the scanner read another place, keeping its buffers.
 func (s *Scanner) Reset(src io.ReaderAt, off int64, depth int, mode Mode) {
 	s.mode, s.depth, s.top = mode, depth, s.top[:0]
+	s.jumped, s.names = 0, 0
 	s.restart(src, off, nil)
 }
 
@@ -145,7 +155,10 @@ func (s *Scanner) Scalar() (Scalar, error) {
 		return Scalar{Kind: kind, Offset: span.Off}, err
 	}
 	raw, err := s.literal()
-	return Scalar{Kind: kind, Offset: s.Offset() - int64(len(raw)), Raw: raw}, err
+	if err != nil {
+		return Scalar{Offset: s.Offset()}, err // no kind: there is no text that it could be the kind of
+	}
+	return Scalar{Kind: kind, Offset: s.Offset() - int64(len(raw)), Raw: raw}, nil
 }
 
 // literal reads a string, number, true, false or null.
@@ -162,7 +175,7 @@ func (s *Scanner) checkLiteral(raw []byte) error {
 		return s.limit(s.Offset()-int64(len(raw)), "a string or number of more than %d bytes", s.limits.Literal)
 	}
 	if s.mode == Lenient && !utf8.Valid(raw) {
-		return s.fail(finding.JSONSyntax, s.Offset()-int64(len(raw)), "invalid UTF-8 within a string")
+		return s.fail(finding.JSONSyntax, s.Offset()-int64(len(raw)-validPrefix(raw)), "invalid UTF-8")
 	}
 	return nil
 }
@@ -178,14 +191,20 @@ func (s *Scanner) Object(fn func(name []byte) error) (start int64, ok bool, err 
 	if start, err = s.enter(true); err != nil {
 		return start, false, err
 	}
-	keys, size := 0, 0
-	for s.dec.PeekKind() != '}' {
+	outer := s.names
+	keys := 0
+	for kind := s.dec.PeekKind(); kind != '}'; kind = s.dec.PeekKind() {
+		keys++
+		if kind != '"' {
+			_, err := s.dec.ReadToken()
+			return start, false, s.fault(err)
+		}
+		before := s.dec.InputOffset()
 		raw, err := s.literal()
 		if err != nil {
 			return start, false, err
 		}
-		keys, size = keys+1, size+len(raw)
-		if err := s.checkName(raw, keys, size); err != nil {
+		if err := s.checkName(raw, keys, s.dec.InputOffset()-before); err != nil {
 			return start, false, err
 		}
 		if s.depth == 1 {
@@ -196,15 +215,14 @@ func (s *Scanner) Object(fn func(name []byte) error) (start int64, ok bool, err 
 			return start, false, err
 		}
 	}
+	s.names = outer
 	return start, true, s.leave()
 }
 
-func (s *Scanner) checkName(raw []byte, keys, size int) error {
-	if keys > s.limits.Keys {
-		return s.limit(s.Offset()-int64(len(raw)), "more than %d keys in one object", s.limits.Keys)
-	}
-	if size > s.limits.NameBytes {
-		return s.limit(s.Offset()-int64(len(raw)), "more than %d bytes of keys in one object", s.limits.NameBytes)
+func (s *Scanner) checkName(raw []byte, keys int, size int64) error {
+	s.names += size
+	if keys > s.limits.Keys || s.names > int64(s.limits.NameBytes) {
+		return s.tooMany(s.Offset()-int64(len(raw)), keys)
 	}
 	if s.mode == Lenient {
 		name := string(jsonvalue.Unquote(nil, raw))
@@ -214,6 +232,15 @@ func (s *Scanner) checkName(raw []byte, keys, size int) error {
 		s.seen[s.depth][name] = true
 	}
 	return nil
+}
+
+// tooMany is the fault of the name at start, which was read last and makes keys of them
+// in its object.
+func (s *Scanner) tooMany(start int64, keys int) error {
+	if keys > s.limits.Keys {
+		return s.limit(start, "more than %d keys in one object", s.limits.Keys)
+	}
+	return s.limit(start, "more than %d bytes of keys in one object and those around it", s.limits.NameBytes)
 }
 
 func (s *Scanner) unquote(raw []byte) []byte {
@@ -319,7 +346,7 @@ func (s *Scanner) Skip() (Span, error) {
 // decoder's own SkipValue does the same, but to a depth of 10,000 and any number of keys.
 func (s *Scanner) skipRest(object bool) error {
 	outer := s.depth
-	s.open[outer] = container{object: object}
+	s.open[outer] = container{object: object, names: s.names}
 	last := s.dec.InputOffset()
 	for s.depth >= outer {
 		tok, err := s.dec.ReadToken()
@@ -331,6 +358,7 @@ func (s *Scanner) skipRest(object bool) error {
 		last = now
 		switch kind := tok.Kind(); kind {
 		case '}', ']':
+			s.names = s.open[s.depth].names
 			s.depth--
 		default:
 			if err := s.count(&s.open[s.depth], kind, size); err != nil {
@@ -341,16 +369,22 @@ func (s *Scanner) skipRest(object bool) error {
 	return nil
 }
 
-// count takes note of a token that is no closing delimiter. Size is its length with the
-// white space before it, which is what a literal's limit is about here: the decoder
-// holds both.
+// count takes note of a token that is no closing delimiter. Size is its length with what
+// stands before it: a decoder does not tell where a token begins, so that is looked up
+// only where it can matter.
 func (s *Scanner) count(c *container, kind jsontext.Kind, size int64) error {
 	if size > int64(s.limits.Literal) {
-		return s.limit(s.Offset(), "a string, number or gap of more than %d bytes", s.limits.Literal)
+		if err := s.checkSize(size); err != nil {
+			return err
+		}
 	}
 	if c.tokens++; c.object && c.tokens&1 == 1 {
-		if c.names += size; c.tokens > 2*s.limits.Keys || c.names > int64(s.limits.NameBytes) {
-			return s.checkName(nil, (c.tokens+1)/2, int(c.names))
+		if s.names += size; c.tokens > 2*s.limits.Keys || s.names > int64(s.limits.NameBytes) {
+			start, err := s.tokenStart(size)
+			if err != nil {
+				return err
+			}
+			return s.tooMany(start, (c.tokens+1)/2)
 		}
 	}
 	if kind != '{' && kind != '[' {
@@ -359,8 +393,37 @@ func (s *Scanner) count(c *container, kind jsontext.Kind, size int64) error {
 	if s.depth++; s.depth > s.limits.Depth {
 		return s.fail(finding.JSONDepth, s.Offset()-1, "nesting deeper than %d", s.limits.Depth)
 	}
-	s.open[s.depth] = container{object: kind == '{'}
+	s.open[s.depth] = container{object: kind == '{', names: s.names}
 	return nil
+}
+
+// checkSize applies the limit on literals to the token that was read last, size bytes
+// with what stands before it.
+func (s *Scanner) checkSize(size int64) error {
+	start, err := s.tokenStart(size)
+	if err == nil && s.Offset()-start > int64(s.limits.Literal) {
+		return s.limit(start, "a string or number of more than %d bytes", s.limits.Literal)
+	}
+	return err
+}
+
+// gap is what may stand between two tokens.
+const gap = ",: \n\r\t"
+
+// tokenStart reads the source again for the first byte of the token that was read last,
+// size bytes with what stands before it.
+func (s *Scanner) tokenStart(size int64) (int64, error) {
+	at := s.Offset() - size
+	r := bufio.NewReader(io.NewSectionReader(s.feed.src, at, size))
+	for ; ; at++ {
+		c, err := r.ReadByte()
+		if err != nil {
+			return at, &ReadError{Offset: at, Err: noEOF(err)}
+		}
+		if strings.IndexByte(gap, c) < 0 {
+			return at, nil
+		}
+	}
 }
 
 // Tree reads a value into memory. A value of more than max bytes breaks input.limit.
@@ -372,16 +435,20 @@ func (s *Scanner) Tree(max int64) (*jsonvalue.Value, error) {
 	if span.Len > max {
 		return nil, s.limit(span.Off, "a block of more than %d bytes that has to be compared as a whole", max)
 	}
-	return ReadTree(s.feed.src, span)
+	return readTree(&s.parser, s.feed.src, span)
 }
 
 // ReadTree reads the value at a span that was checked before.
 func ReadTree(src io.ReaderAt, span Span) (*jsonvalue.Value, error) {
+	return readTree(new(jsonvalue.Parser), src, span)
+}
+
+func readTree(parser *jsonvalue.Parser, src io.ReaderAt, span Span) (*jsonvalue.Value, error) {
 	text := make([]byte, span.Len)
-	if n, err := src.ReadAt(text, span.Off); int64(n) < span.Len {
+	if n, err := readFull(src, text, span.Off); err != nil {
 		return nil, &ReadError{Offset: span.Off + int64(n), Err: noEOF(err)}
 	}
-	return jsonvalue.Parse(text, span.Off)
+	return parser.Parse(text, span.Off)
 }
 
 func noEOF(err error) error {
@@ -400,7 +467,7 @@ func (s *Scanner) NameLiteral() []byte {
 func (s *Scanner) NextOffset() int64 {
 	s.dec.PeekKind()
 	unread := s.dec.UnreadBuffer()
-	return s.Offset() + int64(len(unread)-len(bytes.TrimLeft(unread, ",: \n\r\t")))
+	return s.Offset() + int64(len(unread)-len(bytes.TrimLeft(unread, gap)))
 }
 
 // JumpTo says that the value which would be read next ends at offset end and is known to
@@ -411,11 +478,14 @@ func (s *Scanner) NextOffset() int64 {
 // the same ending: an object of the same names, or an array of one element. Null is the
 // value told, as nothing that follows can become a part of it.
 func (s *Scanner) JumpTo(end int64) error {
-	if s.depth != 1 {
-		panic("jsonstream: a jump inside an inner container")
+	if s.depth != 1 || s.dec.StackDepth() != 1 {
+		panic("jsonstream: a jump that is not in the outermost container")
 	}
-	story := []byte("[null")
-	if len(s.top) > 0 {
+	var story []byte
+	if kind, elements := s.dec.StackIndex(1); kind == '[' {
+		story = []byte("[null")
+		s.jumped += elements
+	} else {
 		story = append([]byte{'{'}, s.top[:len(s.top)-1]...)
 	}
 	s.restart(s.feed.src, end, story)
@@ -429,12 +499,12 @@ func (s *Scanner) JumpTo(end int64) error {
 
 // End checks that nothing follows the document's value.
 func (s *Scanner) End() error {
-	_, err := s.dec.ReadToken()
-	switch {
-	case err == io.EOF:
-		return nil
-	case err != nil:
-		return s.fault(err)
+	if off := s.NextOffset(); s.dec.PeekKind() != 0 {
+		return s.fail(finding.JSONSyntax, off, "text after the end of the document")
 	}
-	return s.fail(finding.JSONSyntax, s.Offset(), "text after the end of the document")
+	_, err := s.dec.ReadToken()
+	if err == io.EOF {
+		return nil
+	}
+	return s.fault(err)
 }

@@ -31,6 +31,22 @@ func CompareNumbers(a, b []byte) int {
 	return x.sign * cmp.Or(comparePoints(x, y), compareDigits(x.digits, y.digits))
 }
 
+// AppendDecimal appends a text that two number literals have in common exactly when their
+// decimal values are equal.
+func AppendDecimal(dst, literal []byte) []byte {
+	d := parseDecimal(literal)
+	if d.sign == 0 {
+		return append(dst, '0')
+	}
+	if d.sign < 0 {
+		dst = append(dst, '-')
+	}
+	for digits := skipPoint(d.digits); len(digits) > 0; digits = skipPoint(digits[1:]) {
+		dst = append(dst, digits[0])
+	}
+	return append(append(dst, 'e'), d.longMagnitude()...)
+}
+
 func isPlainInt(literal []byte) bool {
 	return !bytes.ContainsAny(literal, ".eE")
 }

@@ -1,0 +1,161 @@
+package merge
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/fpm-project/fpm/internal/jsonstream"
+	"github.com/fpm-project/fpm/warmup"
+)
+
+func TestColumn(t *testing.T) {
+	var c column[int]
+	for round := range 2 { // a column is used again for the next file
+		n := 3*chunkSize + 5 - round*chunkSize
+		for i := range n {
+			c.add(i * i)
+		}
+		if c.len() != n || len(c.chunks) != 4 {
+			t.Errorf("%d entries in %d chunks", c.len(), len(c.chunks))
+		}
+		c.set(chunkSize, -1)
+		for i := range n {
+			want := i * i
+			if i == chunkSize {
+				want = -1
+			}
+			if c.at(i) != want {
+				t.Fatalf("entry %d is %d", i, c.at(i))
+			}
+		}
+		c.reset()
+		if c.len() != 0 {
+			t.Errorf("%d entries after reset", c.len())
+		}
+	}
+}
+
+func TestSpans(t *testing.T) {
+	list := []jsonstream.Span{
+		{}, {Off: 5, Len: 1}, {Off: 1 << 40, Len: math.MaxUint32 - 1}, {Off: 7, Len: math.MaxUint32}, {Off: 8, Len: math.MaxUint32 + 1},
+		{Off: math.MaxInt64 - 1<<36, Len: 1 << 36}, {Off: 9, Len: 2},
+	}
+	var s spans
+	for range 2 {
+		for _, span := range list {
+			s.add(span)
+		}
+		for i, want := range list {
+			if got := s.at(i); got != want {
+				t.Errorf("span %d is %+v, want %+v", i, got, want)
+			}
+		}
+		if len(s.long) != 3 {
+			t.Errorf("%d spans stand aside", len(s.long))
+		}
+		s.reset()
+	}
+	for range list { // what was long must not shine through
+		s.add(jsonstream.Span{Off: 1, Len: 3})
+	}
+	for i := range list {
+		if got := s.at(i); got != (jsonstream.Span{Off: 1, Len: 3}) {
+			t.Errorf("span %d is %+v after reset", i, got)
+		}
+	}
+}
+
+func TestCodes(t *testing.T) {
+	values := []uint32{0, 1, 254, 255, 256, math.MaxUint32, 3}
+	var c codes
+	for range 2 {
+		for _, v := range values {
+			c.add(v)
+		}
+		for i, want := range values {
+			if c.at(i) != want {
+				t.Errorf("code %d is %d, want %d", i, c.at(i), want)
+			}
+		}
+		if len(c.large) != 3 {
+			t.Errorf("%d codes stand aside", len(c.large))
+		}
+		for i := range values {
+			c.set(i, values[len(values)-1-i])
+		}
+		for i := range values {
+			if want := values[len(values)-1-i]; c.at(i) != want {
+				t.Errorf("code %d is %d, want %d", i, c.at(i), want)
+			}
+		}
+		c.reset()
+	}
+}
+
+// Cells are found in groups of any size, as in a list of lists.
+func TestCells(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		size, irregular := random.IntN(4), random.IntN(8)
+		g := &groupIndex{size: size, regular: -1}
+		var want [][]int64
+		for at := range 6 {
+			g.begin()
+			n := size
+			if at >= irregular {
+				n = random.IntN(5)
+			}
+			var cells []int64
+			for range n {
+				forward := random.Int64()
+				g.addCell(jsonstream.Span{Off: forward >> 8, Len: 1}, warmup.Reference{Before: int32(at), Forward: forward})
+				cells = append(cells, forward)
+			}
+			g.ids.add(int32(at))
+			want = append(want, cells)
+		}
+		for group, cells := range want {
+			for rank := -1; rank < 6; rank++ {
+				cell, ok := g.cell(group, rank)
+				if ok != (rank >= 0 && rank < len(cells)) {
+					t.Fatalf("size %d, %v: cell of rank %d in group %d exists: %t", size, want, rank, group, ok)
+				}
+				if !ok {
+					continue
+				}
+				if ref := g.reference(cell); ref.Forward != cells[rank] || int(ref.Before) != group || g.fpms.at(cell).Off != cells[rank]>>8 {
+					t.Fatalf("size %d, %v: cell of rank %d in group %d is %+v", size, want, rank, group, ref)
+				}
+			}
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	g := &groupIndex{}
+	for _, at := range []int32{2, -1, 0} {
+		g.position.add(at)
+	}
+	for id, want := range map[int64]int{1: 2, 3: 0} {
+		if group, ok := g.find(id); !ok || group != want {
+			t.Errorf("id %d: %d, %t", id, group, ok)
+		}
+	}
+	for _, id := range []int64{math.MinInt64, -1, 0, 2, 4, math.MaxInt64} {
+		if group, ok := g.find(id); ok {
+			t.Errorf("id %d is in group %d", id, group)
+		}
+	}
+}
+
+func TestFirst(t *testing.T) {
+	var f first
+	calls := 0
+	for off := range int64(3) {
+		f.add(off+7, func() string { calls++; return "/x" })
+	}
+	if f != (first{pointer: "/x", off: 7, n: 3}) || calls != 1 {
+		t.Errorf("%+v after %d calls", f, calls)
+	}
+}
