@@ -195,16 +195,8 @@ func (s *Scanner) Object(fn func(name []byte) error) (start int64, ok bool, err 
 	keys := 0
 	for kind := s.dec.PeekKind(); kind != '}'; kind = s.dec.PeekKind() {
 		keys++
-		if kind != '"' {
-			_, err := s.dec.ReadToken()
-			return start, false, s.fault(err)
-		}
-		before := s.dec.InputOffset()
-		raw, err := s.literal()
+		raw, err := s.name(kind, keys)
 		if err != nil {
-			return start, false, err
-		}
-		if err := s.checkName(raw, keys, s.dec.InputOffset()-before); err != nil {
 			return start, false, err
 		}
 		if s.depth == 1 {
@@ -219,19 +211,28 @@ func (s *Scanner) Object(fn func(name []byte) error) (start int64, ok bool, err 
 	return start, true, s.leave()
 }
 
-func (s *Scanner) checkName(raw []byte, keys int, size int64) error {
-	s.names += size
+// name reads the name that makes keys of them in its object.
+func (s *Scanner) name(kind jsontext.Kind, keys int) (raw []byte, err error) {
+	if kind != '"' { // a container as a name would be read whole before it is refused
+		_, err := s.dec.ReadToken()
+		return nil, s.fault(err)
+	}
+	before := s.dec.InputOffset()
+	if raw, err = s.literal(); err != nil {
+		return nil, err
+	}
+	s.names += s.dec.InputOffset() - before
 	if keys > s.limits.Keys || s.names > int64(s.limits.NameBytes) {
-		return s.tooMany(s.Offset()-int64(len(raw)), keys)
+		return nil, s.tooMany(s.Offset()-int64(len(raw)), keys)
 	}
 	if s.mode == Lenient {
 		name := string(jsonvalue.Unquote(nil, raw))
 		if s.seen[s.depth][name] {
-			return s.fail(finding.JSONDuplicateKey, s.Offset()-int64(len(raw)), "the key %s appears twice in one object", clip(raw))
+			return nil, s.fail(finding.JSONDuplicateKey, s.Offset()-int64(len(raw)), "the key %s appears twice in one object", clip(raw))
 		}
 		s.seen[s.depth][name] = true
 	}
-	return nil
+	return raw, nil
 }
 
 // tooMany is the fault of the name at start, which was read last and makes keys of them
