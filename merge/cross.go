@@ -3,7 +3,6 @@ package merge
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/exitcode"
@@ -60,7 +59,7 @@ func (r *run) checkMissing() {
 		switch {
 		case rank >= size:
 			beyond = append(beyond, rank)
-		case !have[rank] && !r.reportedMissing(rank):
+		case !have[rank] && !r.reported[rank]:
 			missing = append(missing, rank)
 		}
 	}
@@ -74,12 +73,6 @@ func (r *run) checkMissing() {
 		r.failf(exitcode.Failed, "", "add the files, or name the ranks of this node with --ranks",
 			"the run has %d ranks, and no file was given for rank %s", size, missing)
 	}
-}
-
-// reportedMissing tells whether the rank's file was looked for by name, and reported.
-func (r *run) reportedMissing(rank int) bool {
-	path := r.base.Rank(rank)
-	return slices.ContainsFunc(r.failures, func(e *exitcode.Error) bool { return e.File == path || strings.Contains(e.Message, path) })
 }
 
 // checkDeclarations applies protocol.undeclared and protocol.contract-undeclared: without

@@ -1,14 +1,15 @@
 package merge
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fpm-project/fpm/internal/artifact"
-	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
 )
 
@@ -74,14 +75,25 @@ func TestReferenceFallsBack(t *testing.T) {
 	}
 }
 
-func TestReportedMissing(t *testing.T) {
-	r := &run{base: artifact.ParseBase("d/run.json")}
-	r.failf(exitcode.Failed, "d/run_dp1.json", "", "rank 1 is missing")
-	r.failf(exitcode.Failed, "", "", "cannot open d/run_dp12.json.gz: no permission")
-	for rank, want := range map[int]bool{0: false, 1: true, 2: false, 12: true, 11: false} {
-		if got := r.reportedMissing(rank); got != want {
-			t.Errorf("rank %d reported: %t", rank, got)
-		}
+// A rank whose file cannot be had by name is reported once, for the reason that it has.
+func TestReportedOnce(t *testing.T) {
+	dir := t.TempDir()
+	paths := build(t, shape{ranks: 12, points: 1, raw: 1, legacy: true, bare: true}).write(t, dir)
+	writeFile(t, paths[10]+".gz", "")
+	if err := os.Remove(paths[1]); err != nil {
+		t.Fatal(err)
+	}
+	result := runMerge(t, Options{Inputs: paths[:1]})
+	var got []string
+	for _, f := range result.Failures {
+		got = append(got, strings.ReplaceAll(f.Error(), dir, "d"))
+	}
+	want := []string{
+		"d/run_dp1.json: rank 1 is missing",
+		"rank 10 has more than one file: d/run_dp10.json and d/run_dp10.json.gz; remove or rename all but one",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("failures (-want +got):\n%s", diff)
 	}
 }
 
@@ -146,5 +158,23 @@ func TestCheckOnly(t *testing.T) {
 	result := runMerge(t, Options{Inputs: paths[:1], CheckOnly: true, Output: "/nowhere/x.json"})
 	if result.Output != "" || result.RunID != "run" || result.GlobalSize != 2 || result.Points != 2 || len(result.Failures) > 0 || len(result.Findings) > 0 {
 		t.Errorf("%+v", result)
+	}
+}
+
+// An id beyond any number of groups is not taken for one that it equals in fewer bits.
+func TestHugeIDs(t *testing.T) {
+	const huge = "4294967297" // 1 in 32 bits
+	for name, c := range map[string]struct {
+		changes []change
+		want    []finding.ID
+	}{
+		"of a result": {does(only(1, set("/results/0/point/benchmark_id", huge))), []finding.ID{finding.ResultID, finding.ResultCounter}},
+		"of a group": {does(every(set("/iteration_groups/0/benchmark_id", huge)), pointOf(0, set("/benchmark_id", huge)),
+			fpm(0, 0, set("/counter_id", huge)), fpm(0, 1, set("/counter_id", huge))), []finding.ID{finding.GroupID}},
+	} {
+		r := build(t, shape{ranks: 2, points: 1, raw: 1, legacy: true}).apply(t, c.changes...)
+		if result := runMerge(t, Options{Inputs: r.write(t, t.TempDir())[:1]}); !slices.Equal(rules(result), c.want) {
+			t.Errorf("%s: %v, want %v", name, result.Findings, c.want)
+		}
 	}
 }

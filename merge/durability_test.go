@@ -124,14 +124,14 @@ func TestChangedInput(t *testing.T) {
 // A cancelled merge leaves nothing behind, whenever that happens.
 func TestCancel(t *testing.T) {
 	files := simulated(t, 3, 40)
-	steps := 0
-	mustMerge(t, Options{Inputs: files[:1], Output: filepath.Join(t.TempDir(), "m.json"), Progress: whenOpen(len(files), func() { steps++ })})
-	for at := range steps {
+	var steps atomic.Int64
+	mustMerge(t, Options{Inputs: files[:1], Output: filepath.Join(t.TempDir(), "m.json"), Progress: whenOpen(len(files), func() { steps.Add(1) })})
+	for at := range steps.Load() {
 		target := filepath.Join(t.TempDir(), "merged.json")
 		ctx, cancel := context.WithCancel(context.Background())
 		var n atomic.Int64
 		result, err := Run(ctx, Options{Inputs: files[:1], Output: target, Progress: whenOpen(len(files), func() {
-			if n.Add(1) > int64(at) {
+			if n.Add(1) > at {
 				cancel()
 			}
 		})})

@@ -175,7 +175,7 @@ func (sc *scanner) judgeCounts(c counts) {
 		switch {
 		case found == nil && l.optional:
 			if l.want > 0 {
-				sc.scope.Absent(finding.RankCounts, "/"+l.name, sc.f.root, l.name+" has not as many entries as coverage says", strconv.FormatInt(l.want, 10)+" entries")
+				sc.scope.Absent(finding.RankCounts, "/"+l.name, sc.f.root, l.name+" has not as many entries as coverage says", number(int(l.want), "entry", "entries"))
 			}
 		case found == nil:
 			sc.scope.Absent(finding.RankCounts, "/"+l.name, sc.f.root, l.name+" is missing", "a list")
@@ -183,7 +183,7 @@ func (sc *scanner) judgeCounts(c counts) {
 			sc.scope.Broken(finding.RankCounts, "/"+l.name, found.Off, l.name+" is not a list", "a list")
 		case l.want >= 0 && int64(found.n) != l.want:
 			sc.scope.Says(finding.RankCounts, "/"+l.name, found.Off, l.name+" has not as many entries as coverage says",
-				strconv.FormatInt(l.want, 10)+" entries", strconv.Itoa(found.n)+" entries")
+				number(int(l.want), "entry", "entries"), number(found.n, "entry", "entries"))
 		}
 	}
 }

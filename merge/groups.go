@@ -420,7 +420,7 @@ func (r *groupReader) judgeRanks() {
 		r.field(finding.GroupRanks, "/rank_results", g.results, "the group has no list of rank results", "a list")
 	case r.size > 0 && g.count < r.size:
 		r.scope().Says(finding.GroupRanks, r.pointer("/rank_results"), g.results.Offset, "rank results are missing",
-			globalRanks(r.size), strconv.Itoa(g.count)+" rank results")
+			globalRanks(r.size), number(g.count, "rank result", "rank results"))
 	}
 }
 

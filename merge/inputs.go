@@ -159,12 +159,14 @@ func (r *run) openRank(rank int) *rankFile {
 	case err != nil:
 		r.fail(&exitcode.Error{Code: exitcode.Failed, Message: err.Error(), Err: err})
 	default:
-		f := r.add(path, rank, true)
-		if f != nil && len(r.files) > manyFiles {
-			r.fail(f.in.Suspend())
+		if f := r.add(path, rank, true); f != nil {
+			if len(r.files) > manyFiles {
+				r.fail(f.in.Suspend())
+			}
+			return f
 		}
-		return f
 	}
+	r.reported[rank] = true
 	return nil
 }
 

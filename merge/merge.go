@@ -97,6 +97,7 @@ type run struct {
 	status   status                      // the reference's
 	engines  *engine.Checker
 	failures []*exitcode.Error
+	reported map[int]bool // ranks whose file was looked for by name, and cannot be read
 	result   Result
 }
 
@@ -116,7 +117,7 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 }
 
 func newRun(ctx context.Context, opt Options) *run {
-	return &run{ctx: ctx, opt: opt, out: finding.NewCollector(opt.MaxFindings), spool: input.NewSpool("")}
+	return &run{ctx: ctx, opt: opt, out: finding.NewCollector(opt.MaxFindings), spool: input.NewSpool(""), reported: map[int]bool{}}
 }
 
 func (r *run) merge() {

@@ -171,10 +171,11 @@ func (sc *scanner) keepResult(i int, x *result, object bool) {
 	sc.points.regimes.add(x.regime)
 }
 
-// judgeResults compares the file's own results with the groups.
+// judgeResults compares the file's own results with the groups. As many results as there
+// are groups, each of another group, leave none out; another number of them is rank.counts.
 func (sc *scanner) judgeResults() error {
-	groups, l := sc.referenceGroups(), sc.lists["results"]
-	if groups == nil || l == nil {
+	groups := sc.referenceGroups()
+	if groups == nil || sc.lists["results"] == nil {
 		return nil
 	}
 	x := &sc.points
@@ -183,33 +184,24 @@ func (sc *scanner) judgeResults() error {
 		sc.f.regimes.add(0)
 	}
 	seen := make([]bool, groups.len())
-	broken, missing := false, groups.len()
 	for i := range x.len() {
 		id := int64(x.ids.at(i))
 		group, ok := groups.find(id)
 		scope := sc.scope.Of(id)
 		switch at := resultPointer(i, "/point/benchmark_id"); {
-		case id == 0:
-			broken = true
+		case id == 0: // reported when it was read
 		case !ok && !groups.numbered: // an id that a group should have had
-			broken = true
 		case !ok:
-			broken = true
 			scope.Broken(finding.ResultID, at, sc.offsetOfID(i), "no iteration group has this benchmark_id", "the ids of the iteration groups, each once")
 		case seen[group]:
-			broken = true
 			scope.Broken(finding.ResultID, at, sc.offsetOfID(i), "an earlier result has this benchmark_id", "the ids of the iteration groups, each once")
 		default:
 			seen[group] = true
-			missing--
 			sc.f.regimes.set(group, x.regimes.at(i))
 			if err := sc.compareResult(i, group, scope); err != nil {
 				return err
 			}
 		}
-	}
-	if missing > 0 && !broken && x.len() == groups.len() {
-		sc.scope.Says(finding.ResultID, "/results", l.Off, "results are missing", strconv.Itoa(groups.len())+" benchmark ids", strconv.Itoa(groups.len()-missing))
 	}
 	return nil
 }

@@ -98,18 +98,18 @@ func coverageVectors() []vector {
 func countsVectors() []vector {
 	const rule = finding.RankCounts
 	return []vector{
-		{"result lost", two(), does(only(1, del("/results/1"))), broken(rule, 0, "/results", "2 entries", "1 entries", 1)},
+		{"result lost", two(), does(only(1, del("/results/1"))), broken(rule, 0, "/results", "2 entries", "1 entry", 1)},
 		{"results lost", two(), does(only(1, del("/results"))), broken(rule, 0, "/results", "a list", "absent", 1)},
 		{"results null", two(), does(only(0, set("/results", "null"))), broken(rule, 0, "/results", "a list", "null", 0)},
-		{"group lost", two(), does(every(del("/iteration_groups/1"))), broken(rule, 0, "/iteration_groups", "2 entries", "1 entries", 0, 1)},
+		{"group lost", two(), does(every(del("/iteration_groups/1"))), broken(rule, 0, "/iteration_groups", "2 entries", "1 entry", 0, 1)},
 		{"groups lost", two(), does(every(del("/iteration_groups"))), broken(rule, 0, "/iteration_groups", "a list", "absent", 0, 1)},
 		{"groups an object", two(), does(every(set("/iteration_groups", "{}"))), broken(rule, 0, "/iteration_groups", "a list", "{}", 0, 1)},
 		{"groups an object on one rank", two(), does(only(1, set("/iteration_groups", "{}"))), broken(rule, 0, "/iteration_groups", "a list", "{}", 1)},
-		{"skipped but not counted", two(), does(every(set("/skipped_points/-", `{"reason": "x"}`))), broken(rule, 0, "/skipped_points", "0 entries", "1 entries", 0, 1)},
+		{"skipped but not counted", two(), does(every(set("/skipped_points/-", `{"reason": "x"}`))), broken(rule, 0, "/skipped_points", "0 entries", "1 entry", 0, 1)},
 		{"skipped points null", two(), does(every(set("/skipped_points", "null"))), broken(rule, 0, "/skipped_points", "a list", "null", 0, 1)},
 		{"missing phases null", two(), does(every(set("/missing_phases", "null"))), broken(rule, 0, "/missing_phases", "a list", "null", 0, 1)},
 		{"counted but no list", two(), does(partial(), every(set("/coverage/skipped_points", "1"), del("/skipped_points"))), slices.Concat(
-			partialRun0(), broken(rule, 0, "/skipped_points", "1 entries", "absent", 0, 1), broken(finding.RankPartial, 0, "/coverage/skipped_points", "0", "1", 0, 1))},
+			partialRun0(), broken(rule, 0, "/skipped_points", "1 entry", "absent", 0, 1), broken(finding.RankPartial, 0, "/coverage/skipped_points", "0", "1", 0, 1))},
 	}
 }
 
@@ -223,7 +223,7 @@ func differsVectors() []vector {
 		{"group more", two(), does(only(1, set("/iteration_groups/-", "5"))), slices.Concat(
 			broken(rule, 0, "/iteration_groups", "2", "3", 1), broken(finding.RankCounts, 0, "/iteration_groups", "2 entries", "3 entries", 1))},
 		{"group less", two(), does(only(1, del("/iteration_groups/1"))), slices.Concat(
-			broken(rule, 0, "/iteration_groups", "2", "1", 1), broken(finding.RankCounts, 0, "/iteration_groups", "2 entries", "1 entries", 1))},
+			broken(rule, 0, "/iteration_groups", "2", "1", 1), broken(finding.RankCounts, 0, "/iteration_groups", "2 entries", "1 entry", 1))},
 	}
 }
 
@@ -276,7 +276,7 @@ func rankResultVectors() []vector {
 		{"rank unknown", two(), does(every(del(at + "/1/dp_rank"))), broken(ranks, 1, at+"/1/dp_rank", "1", "absent", 0)},
 		{"rank text", two(), does(every(set(at+"/1/dp_rank", `"1"`))), broken(ranks, 1, at+"/1/dp_rank", "1", `"1"`, 0)},
 		{"rank result a list", two(), does(every(set(at+"/1", "[]"))), broken(ranks, 1, at+"/1", "an object", "[]", 0)},
-		{"rank result missing", two(), does(every(del(at + "/1"))), broken(ranks, 1, at, "the ranks 0 to 1 in order", "1 rank results", 0)},
+		{"rank result missing", two(), does(every(del(at + "/1"))), broken(ranks, 1, at, "the ranks 0 to 1 in order", "1 rank result", 0)},
 		{"no rank results", two(), does(every(del(at))), broken(ranks, 1, at, "a list", "absent", 0)},
 		{"rank results null", two(), does(every(set(at, "null"))), broken(ranks, 1, at, "a list", "null", 0)},
 		{"a rank too many", legacy, does(every(set(at+"/-", `{"dp_rank": 2, "fpms": [{"dp_rank": 2, "counter_id": 1, "wall_time": 0.0001}]}`))),
