@@ -101,7 +101,10 @@ func (r *run) openExplicit() {
 	for _, path := range r.opt.Inputs {
 		_, rank, named := artifact.SplitRank(path)
 		f := r.add(path, rank, named)
-		if f != nil && !named {
+		switch {
+		case f == nil:
+			r.reported[rank] = true // a name without a rank is that of rank 0
+		case !named:
 			f.rank, _ = peekDP(f.src)
 		}
 	}
