@@ -132,7 +132,7 @@ func (r *run) checkReferences() {
 			switch {
 			case !ok || g.fpms.at(cell).Len == 0:
 			case f != nil:
-				r.checkReference(group, rank, cell, f.ledger)
+				r.checkReference(group, rank, cell, f)
 			case !given[rank]:
 				r.reportReference(finding.WarmupReference, group, rank, cell, g.reference(cell).Remote())
 			}
@@ -140,12 +140,16 @@ func (r *run) checkReferences() {
 	}
 }
 
-func (r *run) checkReference(group, rank, cell int, ledger *warmup.Ledger) {
+func (r *run) checkReference(group, rank, cell int, f *rankFile) {
 	ref := r.groups.reference(cell)
-	breach := ledger.Reference(ref)
-	r.reportReference(finding.WarmupReference, group, rank, cell, breach)
+	breach := f.ledger.Reference(ref)
+	rule := finding.WarmupReference
 	if breach == (warmup.Breach{}) {
-		r.reportReference(finding.WarmupOverlap, group, rank, cell, ledger.Overlap(ref))
+		breach, rule = f.ledger.Overlap(ref), finding.WarmupOverlap
+	}
+	if breach != (warmup.Breach{}) {
+		breach.Message += " (the ledger of rank " + strconv.Itoa(rank) + " is in " + f.path + ")"
+		r.reportReference(rule, group, rank, cell, breach)
 	}
 }
 

@@ -78,7 +78,7 @@ func (r *run) checkTarget(path string) bool {
 		return false
 	}
 	defer f.Close()
-	kind, id := peekMerged(f)
+	kind, id := Identify(f)
 	switch {
 	case kind != "merged":
 		r.failf(exitcode.Failed, path, "choose another --output, or replace it with --force", "the target exists and is not a merged artifact")
@@ -90,8 +90,8 @@ func (r *run) checkTarget(path string) bool {
 	return false
 }
 
-// peekMerged reads an artifact's type and run id, as far as they can be read.
-func peekMerged(src io.ReaderAt) (kind, id string) {
+// Identify reads an artifact's artifact_type and run_id: both empty when it is none.
+func Identify(src io.ReaderAt) (kind, id string) {
 	s := jsonstream.New(src, 0, 0, jsonstream.Trusted, jsonstream.Limits{})
 	_, _, err := s.Object(func(name []byte) error {
 		to := &kind
@@ -111,7 +111,7 @@ func peekMerged(src io.ReaderAt) (kind, id string) {
 		return err
 	})
 	if err != nil && !errors.Is(err, errEnough) {
-		return "", "" // whatever this is, it is no merged artifact
+		return "", "" // whatever this is, it is no artifact
 	}
 	return kind, id
 }

@@ -67,7 +67,7 @@ func isNumber(v *jsonvalue.Value, n string) bool {
 // judgeDP applies rank.dp as far as the file itself goes.
 func (sc *scanner) judgeDP() {
 	f, dp := sc.f, sc.head["dp"]
-	f.size, f.dpRank, f.dpSize = 0, jsonstream.Field{}, jsonstream.Field{}
+	f.size, f.dpRank, f.dpSize, f.misnamed = 0, jsonstream.Field{}, jsonstream.Field{}, false
 	if dp == nil || dp.Kind != jsonvalue.Object {
 		sc.key(finding.RankDP, "dp", "dp is not an object", "an object with rank and size")
 		return
@@ -90,6 +90,7 @@ func (sc *scanner) judgeDP() {
 		}
 		sc.under(finding.RankDP, "dp", "rank", dp, "dp.rank is no rank of the run", want)
 	case f.named && rank != int64(f.rank):
+		f.misnamed = true
 		sc.under(finding.RankDP, "dp", "rank", dp, "dp.rank contradicts the file's name", strconv.Itoa(f.rank))
 	case !f.named:
 		f.rank = int(rank)

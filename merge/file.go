@@ -31,6 +31,7 @@ type rankFile struct {
 	runID   string
 	elapsed float64
 
+	misnamed      bool // dp.rank contradicts the name, so that nothing tells whose results it holds
 	protocolMixed bool // it has a protocol and the reference has none, or the reverse
 	strayLedger   bool // it has a warmup ledger, and no contract declares one
 

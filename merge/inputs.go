@@ -3,6 +3,7 @@ package merge
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -56,11 +57,9 @@ func (r *run) parseInputs() (explicit bool, err error) {
 	if path == "" {
 		return false, &exitcode.Error{Code: exitcode.Usage, Message: "the base path is empty", Hint: "name the rank 0 file, its directory, or all rank files"}
 	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		if !strings.HasSuffix(path, string(filepath.Separator)) {
-			path += string(filepath.Separator)
-		}
-		path += artifact.DefaultName
+	const slash = string(filepath.Separator)
+	if info, err := os.Stat(path); strings.HasSuffix(path, slash) || (err == nil && info.IsDir()) {
+		path = strings.TrimSuffix(path, slash) + slash + artifact.DefaultName
 	} else if _, _, named := artifact.SplitRank(path); named {
 		r.opt.Inputs = []string{path}
 		return true, nil
@@ -144,6 +143,7 @@ func (r *run) openByName() {
 		for rank := 1; rank < size; rank++ {
 			r.openRank(rank)
 		}
+		r.warnOfOthers(size)
 		return
 	}
 	for _, rank := range r.siblings() { // what is there is checked all the same
@@ -157,6 +157,8 @@ func (r *run) openRank(rank int) *rankFile {
 	switch {
 	case errors.As(err, &two):
 		r.failf(exitcode.Usage, "", "", "%s", err)
+	case errors.Is(err, fs.ErrNotExist) && len(r.files)+len(r.siblings()) == 0:
+		r.failf(exitcode.Failed, r.base.Rank(rank), "check the path: it is that of rank 0's file, or of its directory; --wait waits for files to come", "no such file: rank %d is missing", rank)
 	case errors.Is(err, fs.ErrNotExist):
 		r.failf(exitcode.Failed, r.base.Rank(rank), "wait for it with --wait, or name the ranks of this node with --ranks", "rank %d is missing", rank)
 	case err != nil:
@@ -171,6 +173,19 @@ func (r *run) openRank(rank int) *rankFile {
 	}
 	r.reported[rank] = true
 	return nil
+}
+
+// warnOfOthers warns of files beside the base path that an earlier, larger run left: they
+// are not merged, and would spoil the next run of their size.
+func (r *run) warnOfOthers(size int) {
+	if r.opt.Warn == nil {
+		return
+	}
+	for _, rank := range r.siblings() {
+		if rank >= size {
+			r.opt.Warn(fmt.Sprintf("%s is left out: the run has %d ranks, so the file is another run's", r.base.Rank(rank), size))
+		}
+	}
 }
 
 // manyFiles is how many files are kept open between two looks at them.
@@ -253,7 +268,7 @@ func (r *run) checkTargetIsNoInput() bool {
 		}
 		for _, f := range r.files {
 			if f.in.Is(info) {
-				r.failf(exitcode.Usage, target, "choose another --output", "the output would replace an input")
+				r.failf(exitcode.Usage, target, "leave the file out of the inputs if it is an earlier output, or choose another --output", "the output would replace an input")
 				return false
 			}
 		}

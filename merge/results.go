@@ -219,7 +219,7 @@ func (sc *scanner) compareResult(i, group int, scope finding.Scope) error {
 	if !sc.isReference() {
 		ref = sc.r.ref
 	}
-	if rank := x.rankOf(i); x.fpms.at(i).Len > 0 && sc.f.rank != finding.NoRank && int(rank) != sc.f.rank {
+	if rank := x.rankOf(i); x.fpms.at(i).Len > 0 && !sc.f.misnamed && sc.f.rank != finding.NoRank && int(rank) != sc.f.rank {
 		at, ok := jsonstream.Find(sc.f.src, x.fpms.at(i).Off, "0", "dp_rank")
 		scope.Either(finding.ResultFPMRank, resultPointer(i, "/fpms/0/dp_rank"), ok, at, at, "the FPM's dp_rank is not the file's rank", strconv.Itoa(sc.f.rank))
 	}
@@ -236,7 +236,7 @@ func (sc *scanner) compareResult(i, group int, scope finding.Scope) error {
 	}
 	cell, ok := groups.cell(group, sc.f.rank)
 	fpms := x.fpms.at(i)
-	if !ok || fpms.Len == 0 || groups.fpms.at(cell).Len == 0 {
+	if !ok || sc.f.misnamed || fpms.Len == 0 || groups.fpms.at(cell).Len == 0 {
 		return nil
 	}
 	d, err := sc.compare.Values(ref.src, groups.fpms.at(cell), sc.f.src, fpms)

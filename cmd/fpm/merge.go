@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,7 +58,7 @@ func newMerge(a *app) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&opt.Output, "output", "o", "", "`PATH` to write (default: the base path with _merged)")
+	flags.StringVarP(&opt.Output, "output", "o", "", "`PATH` to write (default: the base path with _merged, or _dpN_merged when N is the lowest rank)")
 	flags.StringVar(&ranks, "ranks", "", "merge only these DP ranks, such as `0-3,7`")
 	flags.BoolVar(&opt.CheckOnly, "check", false, "verify only, write nothing")
 	flags.BoolVar(&opt.Force, "force", false, "replace a target that is not a merged artifact of this run")
@@ -84,6 +85,8 @@ func (a *app) mergeOptions(cmd *cobra.Command, opt *merge.Options, ranks string)
 	switch {
 	case changed("output") && opt.Output == "":
 		return usage("--output: the path is empty")
+	case strings.HasSuffix(opt.Output, ".gz") || strings.HasSuffix(opt.Output, ".zst"):
+		return usage("--output: the merged artifact is not compressed; choose a name without .gz or .zst")
 	case opt.CheckOnly && (changed("output") || opt.Force):
 		return usage("--check writes nothing, so --output and --force have no place with it")
 	case opt.Wait < 0 || opt.Grace < 0:
@@ -126,7 +129,8 @@ func mergeReport(result *merge.Result, checkOnly bool) *report.Report {
 		{Key: "global_size", Value: result.GlobalSize},
 		{Key: "points", Value: result.Points},
 	}
-	run := fmt.Sprintf("rank %s of %d, %d points, run %s", sources, result.GlobalSize, result.Points, report.Escape(result.RunID))
+	run := fmt.Sprintf("%s %s of %d, %s, run %s", plural(len(sources), "rank", "ranks"), sources, result.GlobalSize,
+		count(result.Points, "point", "points"), report.Escape(result.RunID))
 	if checkOnly {
 		r.Summary = "checked " + run + ": one run, nothing written"
 		return r
@@ -135,3 +139,12 @@ func mergeReport(result *merge.Result, checkOnly bool) *report.Report {
 	r.Summary = fmt.Sprintf("merged %s\nwrote %s (%s)", run, report.Escape(result.Output), progress.Bytes(result.Bytes))
 	return r
 }
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+func count(n int, one, many string) string { return fmt.Sprintf("%d %s", n, plural(n, one, many)) }

@@ -28,7 +28,7 @@ func process() int {
 	}
 	signal.Ignore(syscall.SIGPIPE) // a closed standard output is a write error, see stream
 	signals := make(chan os.Signal, 2)
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(s) { // nohup and background jobs of scripts ignore them
 			signal.Notify(signals, s)
 		}

@@ -3,14 +3,19 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/progress"
 	"github.com/fpm-project/fpm/internal/report"
 	"github.com/fpm-project/fpm/internal/simulate"
+	"github.com/fpm-project/fpm/merge"
 )
 
 const simulateRunHelp = `Write the rank artifacts of a synthetic self-benchmark run: one file per DP rank, with
@@ -34,6 +39,7 @@ func newSimulate(a *app) *cobra.Command {
 func newSimulateRun(a *app) *cobra.Command {
 	opt := simulate.Options{Ranks: 2, Points: 4, Raw: 4}
 	var broken string
+	var force bool
 	cmd := &cobra.Command{
 		Use:   "run -o DIR",
 		Short: "Write the rank artifacts of a synthetic run",
@@ -46,7 +52,7 @@ func newSimulateRun(a *app) *cobra.Command {
 				return err
 			}
 			opt.Break = finding.ID(broken)
-			return a.simulateRun(cmd, opt)
+			return a.simulateRun(cmd, opt, force)
 		},
 	}
 	flags := cmd.Flags()
@@ -57,6 +63,7 @@ func newSimulateRun(a *app) *cobra.Command {
 	flags.Uint64Var(&opt.Seed, "seed", 0, "another seed is another run of the same shape")
 	flags.BoolVar(&opt.Legacy, "legacy", false, "an older engine's run, without measurement evidence")
 	flags.BoolVar(&opt.Shuffle, "shuffle", false, "an execution order other than that of the benchmark ids")
+	flags.BoolVar(&force, "force", false, "replace files that are no rank artifacts")
 	flags.StringVar(&broken, "break", "", "break this `RULE` (fpm rules lists them)")
 	if err := cmd.RegisterFlagCompletionFunc("break", cobra.FixedCompletions(ruleIDs(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag is defined above
@@ -64,13 +71,18 @@ func newSimulateRun(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) simulateRun(cmd *cobra.Command, opt simulate.Options) error {
+func (a *app) simulateRun(cmd *cobra.Command, opt simulate.Options, force bool) error {
 	if opt.Dir == "" {
 		return usage("no directory to write to: give -o DIR")
 	}
 	if cmd.Flags().Changed("break") {
 		if _, ok := finding.Lookup(opt.Break); !ok {
 			return mistyped(cmd, fmt.Sprintf("--break: no rule %q", opt.Break), string(opt.Break), ruleIDs())
+		}
+	}
+	if !force {
+		if err := checkReplaceable(opt); err != nil {
+			return err
 		}
 	}
 	result, err := simulate.Run(cmd.Context(), opt)
@@ -85,7 +97,28 @@ func (a *app) simulateRun(cmd *cobra.Command, opt simulate.Options) error {
 	return a.finish(&report.Report{
 		Command: "simulate run",
 		Status:  report.OK,
-		Summary: fmt.Sprintf("wrote %d rank files to %s (%s)", len(result.Files), report.Escape(opt.Dir), progress.Bytes(result.Bytes)),
+		Summary: fmt.Sprintf("wrote %s to %s (%s)", count(len(result.Files), "rank file", "rank files"), report.Escape(opt.Dir), progress.Bytes(result.Bytes)),
 		Details: report.Object{{Key: "files", Value: result.Files}, {Key: "bytes", Value: result.Bytes}},
 	})
+}
+
+// checkReplaceable refuses to write over files that are no rank artifacts.
+func checkReplaceable(opt simulate.Options) error {
+	base := artifact.ParseBase(filepath.Join(opt.Dir, artifact.DefaultName))
+	for rank := range opt.Ranks {
+		path := base.Rank(rank)
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		kind, _ := merge.Identify(f)
+		f.Close()
+		if kind != "rank" {
+			return &exitcode.Error{Code: exitcode.Failed, File: path, Message: "the file is there and is no rank artifact", Hint: "choose another directory, or replace it with --force"}
+		}
+	}
+	return nil
 }

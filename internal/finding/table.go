@@ -84,7 +84,7 @@ var table = [...]Rule{
 	{
 		ID: RankComplete, Severity: Error, Level: Merge,
 		Purpose: "A complete file has valid true, usable true or absent, stop_reason and error null or absent, every expected point completed, nothing skipped and no phase missing.",
-		Hint:    "a producer calls a run with skipped points complete but not valid: look at skipped_points, missing_phases and error, then run the benchmark again",
+		Hint:    "look at skipped_points, missing_phases and error for what went wrong, then run the benchmark again: a producer may call such a run complete, but not valid",
 		Example: `"status": "complete", "valid": false`,
 	},
 	{
@@ -102,7 +102,7 @@ var table = [...]Rule{
 	{
 		ID: RankSchema, Severity: Error, Level: Merge,
 		Purpose: "The document is an object; its schema_version, where present, is 2 and its artifact_type, where present, is \"rank\".",
-		Hint:    "pass the rank artifacts themselves, not a merged file or a probe sidecar",
+		Hint:    "pass the rank artifacts themselves, not a merged file or a probe sidecar; another schema version needs a version of fpm that knows it",
 		Example: `"artifact_type": "merged"`,
 	},
 	{
@@ -116,7 +116,7 @@ var table = [...]Rule{
 	{
 		ID: RunID, Severity: Error, Level: Merge,
 		Purpose: "run_id is a non-empty string, the same in every file.",
-		Hint:    "the files come from different runs: collect the rank files of one run, and clear old ones before a run starts",
+		Hint:    "collect the rank files of one run, and clear old ones before a run starts; a file without a run id was not finished",
 		Example: `"run_id": "a1b2" in one file, "c3d4" in another`,
 	},
 	{

@@ -110,8 +110,31 @@ func (s *Scanner) fault(err error) error {
 	default:
 		f.Message, f.surrogate = text, strings.Contains(text, "surrogate")
 		s.nameNumber(f)
+		if f.Rule == finding.JSONSyntax {
+			s.explain(f)
+		}
 	}
 	return f
+}
+
+// explain puts frequent slips in the words of those who make them.
+func (s *Scanner) explain(f *Fault) {
+	text := make([]byte, 64)
+	n, err := readFull(s.feed.src, text, f.Offset)
+	if err != nil && err != io.EOF {
+		return // the decoder's words do
+	}
+	text = text[:n]
+	switch after := bytes.TrimLeft(bytes.TrimPrefix(text, []byte(",")), " \t\r\n"); {
+	case bytes.HasPrefix(text, []byte(",")) && len(after) > 0 && (after[0] == '}' || after[0] == ']'):
+		f.Message = "a comma before the end of an object or array"
+	case bytes.HasPrefix(text, []byte("'")):
+		f.Message = "a single quote: strings and keys stand in double quotes"
+	case f.Offset == 0 && bytes.HasPrefix(text, []byte("\xef\xbb\xbf")):
+		f.Message = "a byte-order mark before the document"
+	case f.Offset == 0 && (bytes.HasPrefix(text, []byte("\x1f\x8b")) || bytes.HasPrefix(text, []byte("\x28\xb5\x2f\xfd"))):
+		f.Message = "compressed data: a file of it is named .gz or .zst"
+	}
 }
 
 // tooLong is the fault of a literal, or of white space, that the feed cut off.

@@ -249,3 +249,21 @@ func TestDepthAroundThePlaceCounts(t *testing.T) {
 		checkFault(t, "walked", walk(s), Fault{Rule: finding.JSONDepth, Offset: 1, Pointer: "/0"})
 	}
 }
+
+// Frequent slips are named in words that say what to mend.
+func TestExplained(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a": 1,}`:            "a comma before the end of an object or array",
+		"[1,\n  ]":             "a comma before the end of an object or array",
+		`{'a': 1}`:             "a single quote: strings and keys stand in double quotes",
+		`{"a": 'x'}`:           "a single quote: strings and keys stand in double quotes",
+		"\xef\xbb\xbf{}":       "a byte-order mark before the document",
+		"\x1f\x8b\x08\x00":     "compressed data: a file of it is named .gz or .zst",
+		"\x28\xb5\x2f\xfd\x00": "compressed data: a file of it is named .gz or .zst",
+	} {
+		_, err := Check(strings.NewReader(text), Limits{})
+		if fault, ok := errors.AsType[*Fault](err); !ok || fault.Rule != finding.JSONSyntax || fault.Message != want {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
