@@ -96,3 +96,17 @@ const (
 	EngineMismatch   ID = "engine.mismatch"
 	EngineUnverified ID = "engine.unverified" // warning
 )
+
+// Rule ids of the probe level.
+const (
+	ProbeNoEngine       ID = "probe.no-engine"
+	ProbeSidecar        ID = "probe.sidecar"
+	ProbeSidecarStale   ID = "probe.sidecar-stale"
+	ProbeRunID          ID = "probe.run-id"
+	ProbeUnobserved     ID = "probe.unobserved"
+	ProbeDisagree       ID = "probe.disagree"
+	ProbeIncomplete     ID = "probe.incomplete"
+	ProbeFailed         ID = "probe.failed"          // warning
+	ProbeSkipped        ID = "probe.skipped"         // warning
+	ProbeMalformedReply ID = "probe.malformed-reply" // warning
+)

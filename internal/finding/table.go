@@ -399,4 +399,66 @@ var table = [...]Rule{
 		Hint:    "read the capture error; the merge goes on without this rank's provenance, and says so in capture_errors",
 		Example: `"engine": {"capture_error": "no model configuration"}`,
 	},
+
+	// Worker probe.
+	{
+		ID: ProbeNoEngine, Severity: Error, Level: Probe,
+		Purpose: "The merged artifact has an engine object, without which there is nothing that a probe could describe.",
+		Hint:    "name the merged artifact of a run whose ranks recorded their engine; rank artifacts are merged by fpm merge",
+		Example: `{"artifact_type": "merged", "run_id": "…", "engine": null}`,
+	},
+	{
+		ID: ProbeSidecar, Severity: Error, Level: Probe,
+		Purpose: "A sidecar is an object with schema \"dynamo.fpm.benchmark_worker_probe\", schema_version 1 and a merged result whose worker_probe lists the responses, each an object with a response.",
+		Hint:    "make the sidecar anew from the replies (--replies) or from the server (--url)",
+		Example: `{"schema": "dynamo.fpm.benchmark_worker_probe", "schema_version": 1, "merged": {}}`,
+	},
+	{
+		ID: ProbeSidecarStale, Severity: Error, Level: Probe,
+		Purpose: "What a sidecar says of issues, coverage, disagreements and resolutions is what its recorded responses give when it is computed again.",
+		Hint:    "somebody edited the sidecar, or the merged artifact changed under it: make it anew from the replies, and do not rely on it until then",
+		Example: `"complete": true beside responses of one of two ranks`,
+	},
+	{
+		ID: ProbeRunID, Severity: Error, Level: Probe,
+		Purpose: "The run_id of a sidecar is that of the merged artifact that it stands next to.",
+		Hint:    "the sidecar is evidence about another run: make one for this run, or restore the merged artifact that it belongs to",
+		Example: `"run_id": "a" in the sidecar of a merged artifact with "run_id": "b"`,
+	},
+	{
+		ID: ProbeUnobserved, Severity: Error, Level: Probe,
+		Purpose: "Where --require asks for an observation, at least one worker of an expected rank was observed.",
+		Hint:    "read the failure or the issues of the replies, then probe again while the server still runs",
+		Example: `fpm probe-report MERGED --failed 'TimeoutError: ' --require observed`,
+	},
+	{
+		ID: ProbeDisagree, Severity: Error, Level: Probe,
+		Purpose: "Where --require asks for agreement, no two observed workers resolved a setting, or the backend of one layer, differently.",
+		Hint:    "workers that run different kernels do not measure one configuration: find out why, then run the benchmark again",
+		Example: `"attention_backends": {"l0": "FLASHINFER"} on DP rank 0, {"l0": "FLASH_ATTN"} on DP rank 1`,
+	},
+	{
+		ID: ProbeIncomplete, Severity: Error, Level: Probe,
+		Purpose: "Where --require asks for completeness, every expected worker of every expected rank was observed, no reply has an issue, and no observed worker has capture errors.",
+		Hint:    "probe every DP engine and put the replies of all of them into one list; replies that are missing establish nothing",
+		Example: `the reply of one worker for a run of two DP ranks`,
+	},
+	{
+		ID: ProbeFailed, Severity: Warning, Level: Probe,
+		Purpose: "Tells that the probe failed, so that nothing was observed.",
+		Hint:    "the sidecar records the failure; nothing is known of what the workers resolved",
+		Example: `fpm probe-report MERGED --failed 'TimeoutError: '`,
+	},
+	{
+		ID: ProbeSkipped, Severity: Warning, Level: Probe,
+		Purpose: "Tells that the probe was skipped, so that nothing was observed.",
+		Hint:    "the sidecar records why; nothing is known of what the workers resolved",
+		Example: `fpm probe-report MERGED --skipped my.Extension`,
+	},
+	{
+		ID: ProbeMalformedReply, Severity: Warning, Level: Probe,
+		Purpose: "Tells that a reply has issues: it is kept, counts as no observation, and keeps the coverage from being complete.",
+		Hint:    "a reply is one worker's own: look for a worker extension of another version, or for replies that were collected twice",
+		Example: `{"dp_rank": 0, "worker_rank": 0.0}`,
+	},
 }
