@@ -1,0 +1,412 @@
+// Package probe says what the workers of a run really resolved, and how much of the fleet
+// has said so.
+//
+// After a run, one call asks every model worker which attention backend, prefill backend
+// and graph mode it resolved. What comes back is a list of replies, and one reply is not
+// all replies: some workers may not have been asked, some answer twice or nonsense. This
+// package turns the replies into the sidecar of the merged artifact:
+//
+//	replies ──▶ issues of each reply ──▶ views ──▶ coverage, disagreements, resolution
+//	                                     merged: the ranks that the artifact expects
+//	                                     one per source rank: that rank alone
+//
+// A reply with an issue is kept, unchanged and in its place, and observes nothing; a reply
+// of another rank is out of a view's scope. What is left of the replies is observed. A
+// view is complete only when every worker of every expected rank was observed and no reply
+// has an issue. Missing replies establish neither agreement nor disagreement.
+//
+// [Run] makes a sidecar from replies, from a failure or from a skip, or checks the one that
+// is there by computing it again from the responses that it records. Rank artifacts are
+// neither read nor needed, and the merged artifact is never written. [Document] is the
+// merged artifact with the probe's result applied, as it is served.
+package probe
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/fpm-project/fpm/internal/atomicfile"
+	"github.com/fpm-project/fpm/internal/exitcode"
+	"github.com/fpm-project/fpm/internal/finding"
+	"github.com/fpm-project/fpm/internal/jsonstream"
+	"github.com/fpm-project/fpm/internal/jsonvalue"
+)
+
+// Requirement is how much a probe must have established.
+type Requirement int
+
+// The requirements; each asks for what stands before it, too.
+const (
+	Nothing  Requirement = iota
+	Observed             // probe.unobserved
+	Agree                // probe.disagree
+	Complete             // probe.incomplete
+)
+
+// String is the requirement as the command line names it.
+func (r Requirement) String() string {
+	return [...]string{"nothing", "observed", "agree", "complete"}[r]
+}
+
+// Input is what became of a probe: replies, or a failure in their place.
+type Input struct {
+	Name    string // where the replies come from, for messages
+	Replies []byte // the result of the RPC as JSON
+	// Failure, where it is not empty, is why there are no replies, as the sidecar records
+	// it: see [Failed] and [Skipped].
+	Failure string
+	Hint    string // what to do about the failure; may be empty
+}
+
+const (
+	failedMark  = "probe_failed: "
+	skippedMark = "probe_skipped: "
+)
+
+// Failed returns the failure text of a probe that failed.
+func Failed(text string) string { return failedMark + text }
+
+// Skipped returns the failure text of a probe that was not made.
+func Skipped(text string) string { return skippedMark + text }
+
+// Options says what to make or to check.
+type Options struct {
+	Merged string // path of the merged artifact
+	// Probe gets the replies, after the merged artifact was found to be one. With nil the
+	// sidecar that is there is checked.
+	Probe   func(context.Context) (Input, error)
+	Require Requirement
+	Force   bool // a failed probe may replace a sidecar that observed something
+	// MaxFindings bounds the findings that are kept; all are counted. 0 keeps all.
+	MaxFindings int
+	// Warn, where set, takes warnings that are no findings.
+	Warn func(message string)
+}
+
+// Result says what was found and done.
+type Result struct {
+	Findings         []finding.Finding // located, in report order, at most MaxFindings
+	Errors, Warnings int               // all of them
+	Failures         []*exitcode.Error // what could not be done
+	RunID            string
+	Sidecar          string   // path of the sidecar that was written or checked
+	Written          bool     // it was written
+	Summary          *Summary // nil when nothing could be computed
+	Notes            []string // what else people should know
+	unreliable       bool     // the sidecar is not what it should be
+}
+
+// run is the state of one call of Run.
+type run struct {
+	ctx    context.Context
+	opt    Options
+	out    *finding.Collector
+	merged *Merged
+	texts  map[string]io.ReaderAt // sources of files that findings name
+	open   []io.Closer
+	result Result
+}
+
+// Run makes or checks a sidecar. The error is that of ctx, when it was cancelled;
+// everything else is in the result.
+func Run(ctx context.Context, opt Options) (*Result, error) {
+	r := &run{ctx: ctx, opt: opt, out: finding.NewCollector(opt.MaxFindings), texts: map[string]io.ReaderAt{}}
+	defer r.close()
+	if r.openMerged() {
+		if opt.Probe == nil {
+			r.recheck()
+		} else {
+			r.make()
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	r.locate()
+	r.result.Errors, r.result.Warnings = r.out.Errors(), r.out.Warnings()
+	for _, id := range []finding.ID{finding.ProbeSidecar, finding.ProbeSidecarStale, finding.ProbeRunID} {
+		r.result.unreliable = r.result.unreliable || r.out.Has(id)
+	}
+	return &r.result, nil
+}
+
+func (r *run) close() {
+	for _, file := range r.open {
+		_ = file.Close() // nothing was written to it
+	}
+}
+
+func (r *run) openMerged() bool {
+	m, err := OpenMerged(r.opt.Merged)
+	if err != nil {
+		r.failText(err)
+		return false
+	}
+	r.merged = m
+	r.open = append(r.open, m)
+	r.texts[m.Path()] = m.text.file
+	r.result.RunID, r.result.Sidecar = m.RunID(), m.SidecarPath()
+	if kind, ok := m.kind.Str(); ok && kind != "merged" {
+		r.fail(&exitcode.Error{
+			Code: exitcode.Rejected, File: m.Path(), Message: fmt.Sprintf("this is no merged artifact: its artifact_type is %q", kind),
+			Hint: "name the merged artifact; fpm merge makes it from rank artifacts",
+		})
+		return false
+	}
+	if !m.HasEngine() {
+		r.noEngine()
+		return false
+	}
+	if m.Older() {
+		r.note("the merged artifact was written by an older build, which kept the probe's result inside its engine object")
+	}
+	return true
+}
+
+func (r *run) noEngine() {
+	s := finding.Scope{Out: r.out, File: r.merged.Path(), Rank: finding.NoRank}
+	exists := r.merged.engine != nil
+	s.Either(finding.ProbeNoEngine, "/engine", exists, r.merged.engineSpan.Off, r.merged.text.root,
+		"the merged artifact has no engine object", "an object")
+}
+
+// make makes a sidecar.
+func (r *run) make() {
+	in, err := r.opt.Probe(r.ctx)
+	if err != nil {
+		r.fail(err)
+		return
+	}
+	list := &replies{}
+	if in.Failure == "" {
+		r.texts[in.Name] = bytes.NewReader(in.Replies)
+		if list, err = parseReplies(in.Replies); err != nil {
+			r.failText(textError(in.Name, bytes.NewReader(in.Replies), err))
+			return
+		}
+	}
+	p := newProbe(r.merged, list, in.Failure)
+	r.conclude(p, in)
+	if r.ctx.Err() == nil && r.mayReplace(p) {
+		r.write(p)
+	}
+}
+
+// conclude reports what the replies establish and what they do not.
+func (r *run) conclude(p *probe, in Input) {
+	v := p.mergedView()
+	r.result.Summary = newSummary(v)
+	r.warnFailure(p, in.Hint)
+	s := finding.Scope{Out: r.out, File: in.Name, Rank: finding.NoRank}
+	for i := range p.replies.list {
+		if issues := v.issuesOf(i); len(issues) > 0 {
+			reply := v.reply(i)
+			s.Says(finding.ProbeMalformedReply, reply.pointer, reply.offset, strings.Join(issues, "; "), "", "")
+		}
+	}
+	r.require(v)
+}
+
+func (r *run) warnFailure(p *probe, hint string) {
+	if p.failure == "" {
+		return
+	}
+	f := finding.Finding{
+		Rule: finding.ProbeFailed, File: r.result.Sidecar, Pointer: "/merged/worker_probe/error", Offset: -1,
+		Rank: finding.NoRank, Message: "the probe failed: " + strings.TrimPrefix(p.failure, failedMark), Hint: hint,
+	}
+	if text, skipped := strings.CutPrefix(p.failure, skippedMark); skipped {
+		f.Rule, f.Message = finding.ProbeSkipped, "the probe was skipped: "+text
+	}
+	r.out.Add(f)
+}
+
+// require reports what of the requirement is not met.
+func (r *run) require(v *view) {
+	s := finding.Scope{Out: r.out, File: r.result.Sidecar, Rank: finding.NoRank}
+	const at = "/merged/worker_probe/"
+	if r.opt.Require >= Observed && len(v.observed) == 0 {
+		s.Says(finding.ProbeUnobserved, at+"coverage/observed_workers", -1, "no worker was observed", "at least one worker", "[]")
+	}
+	if r.opt.Require >= Agree && len(v.disagreements) > 0 {
+		s.Says(finding.ProbeDisagree, at+"disagreements", -1, "the observed workers disagree about "+strings.Join(v.disagreements, ", "), "no disagreement", "")
+	}
+	if r.opt.Require >= Complete && !v.complete {
+		s.Says(finding.ProbeIncomplete, at+"coverage/complete", -1, "the coverage is not complete: "+r.result.Summary.Doubt(), "true", "false")
+	}
+}
+
+// mayReplace tells whether the sidecar may be written: over nothing that is no sidecar
+// but another artifact, and, after a failure, over none of this run that observed more.
+func (r *run) mayReplace(p *probe) bool {
+	path := r.merged.SidecarPath()
+	_, info, err := atomicfile.Target(path)
+	if err != nil {
+		return r.fail(err)
+	}
+	if info == nil {
+		return true
+	}
+	if r.merged.text.file.Is(info) {
+		return r.fail(&exitcode.Error{Code: exitcode.Failed, File: path, Message: "the path of the sidecar leads to the merged artifact itself", Hint: "remove the link"})
+	}
+	t, err := openText(path)
+	var broken *TextError
+	switch {
+	case errors.As(err, &broken), errors.Is(err, fs.ErrNotExist):
+		return true // no evidence is lost
+	case err != nil:
+		return r.fail(err)
+	}
+	defer t.file.Close()
+	if isArtifact(t) {
+		return r.fail(&exitcode.Error{Code: exitcode.Failed, File: path, Message: "the path of the sidecar leads to another artifact", Hint: "move that file, or give the merged artifact another name"})
+	}
+	s, err := readSidecar(t)
+	if err != nil {
+		return r.fail(err)
+	}
+	if p.failure == "" || r.opt.Force || s.fault != nil || !jsonvalue.Equal(s.runID, r.merged.runID) {
+		return true
+	}
+	observed, err := s.observed()
+	if err != nil {
+		return r.fail(err)
+	}
+	if observed {
+		return r.fail(&exitcode.Error{
+			Code: exitcode.Failed, File: path, Message: "the sidecar of this run observed workers, which a probe that observed none does not replace",
+			Hint: "--force replaces it",
+		})
+	}
+	return true
+}
+
+// isArtifact tells whether a document is a rank or a merged artifact.
+func isArtifact(t *text) bool {
+	return get(t.fields, "schema").Len == 0 && (get(t.fields, "artifact_type").Len > 0 || get(t.fields, "iteration_groups").Len > 0)
+}
+
+// write writes the sidecar.
+func (r *run) write(p *probe) {
+	path := r.merged.SidecarPath()
+	file, err := atomicfile.Create(path)
+	if err != nil {
+		r.fail(err)
+		return
+	}
+	defer func() { r.fail(file.Abort()) }()
+	for _, left := range file.Leftovers() {
+		if r.opt.Warn != nil {
+			r.opt.Warn(left.Error())
+		}
+	}
+	e := newEmitter(cancellable{r.ctx, file}, false)
+	e.document(p)
+	if err := e.flush(); err != nil {
+		r.fail(err)
+		return
+	}
+	if err := file.Sync(); err != nil {
+		r.fail(err)
+		return
+	}
+	if err := r.merged.Changed(); err != nil {
+		r.fail(&exitcode.Error{Code: exitcode.Failed, Message: err.Error(), Err: err})
+		return
+	}
+	if r.ctx.Err() == nil {
+		err = file.Commit()
+		r.result.Written = err == nil
+		r.fail(err)
+	}
+}
+
+// cancellable is a writer that fails when its context is cancelled.
+type cancellable struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (c cancellable) Write(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.w.Write(p)
+}
+
+// fail takes note of what could not be done. It returns false.
+func (r *run) fail(err error) bool {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		r.result.Failures = append(r.result.Failures, exitcode.From(err))
+	}
+	return false
+}
+
+// failText reports an error of reading: a finding when it is about a text, a failure
+// otherwise.
+func (r *run) failText(err error) {
+	var broken *TextError
+	if !errors.As(err, &broken) {
+		r.fail(err)
+		return
+	}
+	if r.texts[broken.Path] == nil {
+		r.texts[broken.Path] = broken.src
+	}
+	s := finding.Scope{Out: r.out, File: broken.Path, Rank: finding.NoRank}
+	s.Says(broken.Rule, broken.Pointer, broken.Offset, broken.Message, "", "")
+}
+
+func (r *run) note(text string) { r.result.Notes = append(r.result.Notes, text) }
+
+// maxExcerpt bounds the text of a value that a finding quotes, in bytes.
+const maxExcerpt = 1000
+
+// locate gives the findings line and column, and the text that stood there.
+func (r *run) locate() {
+	r.result.Findings = r.out.Findings()
+	byFile := map[string][]int{}
+	for i, f := range r.result.Findings {
+		if f.Offset >= 0 && r.texts[f.File] != nil {
+			byFile[f.File] = append(byFile[f.File], i)
+		}
+	}
+	for file, at := range byFile {
+		r.locateIn(r.texts[file], at)
+	}
+}
+
+func (r *run) locateIn(src io.ReaderAt, at []int) {
+	offsets := make([]int64, len(at))
+	for i, k := range at {
+		offsets[i] = r.result.Findings[k].Offset
+	}
+	positions, err := jsonstream.Positions(src, offsets)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, os.ErrClosed) {
+		r.fail(err)
+		return
+	}
+	for i, k := range at {
+		f := &r.result.Findings[k]
+		f.Line, f.Column = positions[i].Line, positions[i].Column
+		if f.Excerpt && f.Actual == "" {
+			f.Actual = jsonstream.Excerpt(src, f.Offset, maxExcerpt)
+		}
+	}
+}
+
+// Apply opens the document that the result stands for. It is nil when there is none: when
+// something could not be done, or the sidecar cannot be relied on.
+func (r *Result) Apply(merged string) (*Document, error) {
+	if len(r.Failures) > 0 || r.Summary == nil || r.unreliable {
+		return nil, nil
+	}
+	return OpenDocument(merged)
+}

@@ -1,0 +1,227 @@
+package probe
+
+import (
+	"errors"
+	"io"
+	"sync/atomic"
+
+	"github.com/fpm-project/fpm/internal/exitcode"
+	"github.com/fpm-project/fpm/internal/finding"
+	"github.com/fpm-project/fpm/internal/input"
+	"github.com/fpm-project/fpm/internal/jsonstream"
+	"github.com/fpm-project/fpm/internal/jsonvalue"
+)
+
+// maxBlock bounds, in bytes, each part of a merged artifact that is held in memory
+// (input.limit): its engine object, its dp object, its list of files.
+const maxBlock = 16 << 20
+
+// maxNodes bounds the values within such a part: a tree takes about a hundred bytes for
+// each.
+const maxNodes = 1 << 20
+
+// text is a file with one JSON document that was checked from its beginning to its end,
+// and where the members of the document are.
+type text struct {
+	path   string
+	file   *input.File
+	size   int64 // bytes of text
+	object bool  // the document is an object
+	root   int64 // offset of the document's value
+	fields []field
+}
+
+// field is a member of an object where it stands.
+type field struct {
+	name string
+	raw  []byte // the name as it is spelled
+	span jsonstream.Span
+}
+
+// counted is a source that knows how far it was read.
+type counted struct {
+	in   io.ReaderAt
+	high atomic.Int64
+}
+
+func (c *counted) ReadAt(p []byte, off int64) (int, error) {
+	n, err := c.in.ReadAt(p, off)
+	if end := off + int64(n); n > 0 && end > c.high.Load() {
+		c.high.Store(end)
+	}
+	return n, err
+}
+
+// openText opens and checks a file. The error is a [*TextError] when something is wrong
+// with the text.
+func openText(path string) (*text, error) {
+	file, err := input.Open(path, input.Options{})
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	t := &text{path: path, file: file}
+	if err := t.read(); err != nil {
+		return nil, errors.Join(textError(path, file, err), file.Close())
+	}
+	return t, nil
+}
+
+// openError says what is wrong with a path in one sentence.
+func openError(path string, err error) error {
+	own := exitcode.From(err)
+	if own.File == "" {
+		return err // it names the path
+	}
+	return own
+}
+
+func (t *text) read() error {
+	src := &counted{in: t.file}
+	err := t.readAs(src, jsonstream.Strict)
+	var fault *jsonstream.Fault
+	if errors.As(err, &fault) {
+		lenient, found := jsonstream.Check(src, jsonstream.Limits{})
+		switch {
+		case lenient && found == nil:
+			err = t.readAs(src, jsonstream.Lenient)
+		case found != nil:
+			err = found
+		}
+	}
+	t.size = src.high.Load()
+	return err
+}
+
+func (t *text) readAs(src io.ReaderAt, mode jsonstream.Mode) (err error) {
+	s := jsonstream.New(src, 0, 0, mode, jsonstream.Limits{})
+	if t.root, t.object, t.fields, err = readFields(s); err != nil {
+		return err
+	}
+	return s.End()
+}
+
+// readFields reads an object and returns where its members are.
+func readFields(s *jsonstream.Scanner) (start int64, ok bool, fields []field, err error) {
+	start, ok, err = s.Object(func(name []byte) error {
+		f := field{name: string(name)}
+		var err error
+		f.span, err = s.Skip()
+		fields = append(fields, f)
+		return err
+	})
+	return start, ok, fields, err
+}
+
+// fieldsAt returns the members of the object at a span of the checked text; ok is false
+// when there is no object.
+func (t *text) fieldsAt(span jsonstream.Span) (fields []field, ok bool, err error) {
+	s := jsonstream.New(t.file, span.Off, 0, jsonstream.Trusted, jsonstream.Limits{Window: 16 << 10})
+	_, ok, fields, err = readFields(s)
+	return fields, ok, err
+}
+
+// elementsAt returns the spans of the elements of the array at a span, at most most.
+func (t *text) elementsAt(span jsonstream.Span, most int) (elems []jsonstream.Span, ok bool, err error) {
+	s := jsonstream.New(t.file, span.Off, 0, jsonstream.Trusted, jsonstream.Limits{})
+	_, ok, err = s.Array(func(i int) error {
+		elem, err := s.Skip()
+		if err == nil && i >= most {
+			err = s.LimitExceeded("more than %d replies", most)
+		}
+		elems = append(elems, elem)
+		return err
+	})
+	return elems, ok, err
+}
+
+// get returns the place of a member, with a length of 0 when there is none.
+func get(fields []field, name string) jsonstream.Span {
+	for _, f := range fields {
+		if f.name == name {
+			return f.span
+		}
+	}
+	return jsonstream.Span{}
+}
+
+// bytes returns the text at a span.
+func (t *text) bytes(span jsonstream.Span) ([]byte, error) {
+	b := make([]byte, span.Len)
+	n, err := t.file.ReadAt(b, span.Off)
+	if int64(n) < span.Len {
+		if err == nil || err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, &jsonstream.ReadError{Offset: span.Off + int64(n), Err: err}
+	}
+	return b, nil
+}
+
+// tree returns the value at a span in memory, nil for a span of length 0. A value beyond
+// the bounds breaks input.limit.
+func (t *text) tree(span jsonstream.Span) (*jsonvalue.Value, error) {
+	if span.Len == 0 {
+		return nil, nil
+	}
+	limit := &jsonstream.Fault{Rule: finding.InputLimit, Offset: span.Off}
+	if span.Len > maxBlock {
+		limit.Message = "a block of more than 16 MiB that has to be held in memory"
+		return nil, limit
+	}
+	b, err := t.bytes(span)
+	if err != nil {
+		return nil, err
+	}
+	if nodes(b) > maxNodes {
+		limit.Message = "a block of more than 1,048,576 values that has to be held in memory"
+		return nil, limit
+	}
+	return jsonvalue.Parse(b, span.Off)
+}
+
+// nodes returns at least the number of values in a text: each but the first of its
+// container follows a comma.
+func nodes(text []byte) (n int) {
+	for _, c := range text {
+		if c == ',' || c == '[' || c == '{' {
+			n++
+		}
+	}
+	return n + 1
+}
+
+// TextError says where the text of a file breaks a rule about JSON text or limits.
+type TextError struct {
+	Path    string
+	Rule    finding.ID
+	Pointer string
+	Offset  int64 // -1 when it is not known
+	Message string
+	src     io.ReaderAt
+}
+
+func (e *TextError) Error() string { return e.Path + ": " + e.Message }
+
+// textError turns an error about what a file holds into a [*TextError]; others stay.
+func textError(path string, src io.ReaderAt, err error) error {
+	e := &TextError{Path: path, Rule: finding.JSONSyntax, Offset: -1, Message: err.Error(), src: src}
+	var (
+		fault   *jsonstream.Fault
+		read    *jsonstream.ReadError
+		corrupt *input.CorruptError
+		limit   *input.LimitError
+	)
+	if errors.As(err, &read) {
+		e.Offset = read.Offset
+	}
+	switch {
+	case errors.As(err, &fault):
+		e.Rule, e.Pointer, e.Offset, e.Message = fault.Rule, fault.Pointer, fault.Offset, fault.Message
+	case errors.As(err, &corrupt), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.As(err, &limit):
+		e.Rule = finding.InputLimit
+	default:
+		return err
+	}
+	return e
+}

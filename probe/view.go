@@ -1,0 +1,308 @@
+package probe
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"github.com/fpm-project/fpm/engine"
+)
+
+// Resolutions of a view that nobody's failure text stands for.
+const (
+	resolvedWhole      = "worker_probe"
+	resolvedPartial    = "worker_probe_partial"
+	resolvedMixed      = "worker_probe_mixed"
+	resolvedUnobserved = "worker_probe_unobserved"
+)
+
+// errNoValid is the failure of a probe to which nobody gave a valid reply.
+const errNoValid = "probe_failed: no valid worker probe responses"
+
+// probe is everything that views are computed from.
+type probe struct {
+	merged  *Merged
+	replies *replies
+	failure string // "" when the probe neither failed nor was skipped
+	layout  engine.Layout
+	sized   bool            // layout is known
+	byRank  map[int64][]int // sound replies by the DP rank that they name
+	sound   []int           // all of them
+}
+
+func newProbe(m *Merged, r *replies, failure string) *probe {
+	p := &probe{merged: m, replies: r, failure: failure, byRank: map[int64][]int{}}
+	if failure == "" && !r.valid() {
+		p.failure = errNoValid
+	}
+	p.layout, p.sized = engine.WorkerLayout(m.engine)
+	for i := range r.list {
+		if reply := &r.list[i]; len(reply.issues) == 0 {
+			p.sound = append(p.sound, i)
+			if reply.dp.small {
+				p.byRank[reply.dp.value] = append(p.byRank[reply.dp.value], i)
+			}
+		}
+	}
+	return p
+}
+
+// view is what the replies say of a set of DP ranks.
+type view struct {
+	probe    *probe
+	expected []int64 // sorted; each once
+	known    bool    // expected is known
+	issues   map[int]string
+	observed []int // replies, in order
+
+	complete      bool
+	disagreements []string
+	resolution    string
+}
+
+// mergedView is the view of all ranks that the merged artifact expects.
+func (p *probe) mergedView() *view {
+	expected, known := p.merged.expectedRanks()
+	return p.view(expected, known)
+}
+
+// rankView is the view of one source rank. One whose label is no integer observes
+// nothing.
+func (p *probe) rankView(s source) *view {
+	if s.rank < 0 {
+		return p.view(nil, true)
+	}
+	return p.view([]int64{s.rank}, true)
+}
+
+// expectedRanks returns the ranks that the merged artifact expects, sorted. They are
+// unknown unless dp.ranks lists different integers of at least 0.
+func (m *Merged) expectedRanks() (ranks []int64, known bool) {
+	if m.ranks == nil || m.ranks.Kind != '[' {
+		return nil, false
+	}
+	seen := map[int64]bool{}
+	for i := range m.ranks.Elems {
+		n, ok := m.ranks.Elems[i].Int64()
+		if !ok || n < 0 || seen[n] {
+			return nil, false
+		}
+		seen[n] = true
+	}
+	return slices.Sorted(maps.Keys(seen)), true
+}
+
+func (p *probe) view(expected []int64, known bool) *view {
+	v := &view{probe: p, expected: expected, known: known, issues: map[int]string{}}
+	scope := v.scope()
+	if p.sized {
+		scope = v.checkTopology(scope)
+		scope = v.checkSlots(scope)
+	}
+	v.observed = scope
+	v.complete = v.isComplete()
+	v.disagreements = v.disagree()
+	v.resolution = v.resolve()
+	return v
+}
+
+// scope returns the sound replies of the expected ranks, in order; all of them when
+// nobody knows which ranks to expect.
+func (v *view) scope() []int {
+	if !v.known {
+		return v.probe.sound
+	}
+	var in []int
+	for _, rank := range v.expected {
+		in = append(in, v.probe.byRank[rank]...)
+	}
+	slices.Sort(in)
+	return in
+}
+
+func (v *view) reply(i int) *reply { return &v.probe.replies.list[i] }
+
+// checkTopology gives the replies whose ranks contradict each other their issue and
+// returns the others.
+func (v *view) checkTopology(scope []int) (left []int) {
+	l := v.probe.layout
+	for _, i := range scope {
+		r := v.reply(i)
+		w := r.worker.mod(l.Workers())
+		if r.tp.is(w%l.TP) && r.pcp.is(w/l.TP%l.PCP) && r.pp.is(w/(l.TP*l.PCP)) {
+			left = append(left, i)
+		} else {
+			v.issues[i] = issueTopology
+		}
+	}
+	return left
+}
+
+// slot is the place of a worker. In a reply that was checked against the layout all of
+// them fit 63 bits but the DP rank.
+type slot struct {
+	dp          string
+	tp, pcp, pp int64
+}
+
+// checkSlots gives the replies that share a slot their issue, all of them, and returns
+// the others.
+func (v *view) checkSlots(scope []int) (left []int) {
+	of := func(i int) slot {
+		r := v.reply(i)
+		return slot{r.dp.key(), r.tp.value, r.pcp.value, r.pp.value}
+	}
+	count := map[slot]int{}
+	for _, i := range scope {
+		count[of(i)]++
+	}
+	for _, i := range scope {
+		if count[of(i)] > 1 {
+			v.issues[i] = issueSlot
+		} else {
+			left = append(left, i)
+		}
+	}
+	return left
+}
+
+// isComplete tells whether every worker of the view was observed, and nothing about any
+// reply casts a doubt.
+func (v *view) isComplete() bool {
+	if !v.known || len(v.expected) == 0 || !v.probe.sized || v.probe.replies.issues || len(v.issues) > 0 {
+		return false
+	}
+	workers := v.probe.layout.Workers()
+	if n := int64(len(v.observed)); n%workers != 0 || n/workers != int64(len(v.expected)) {
+		return false
+	}
+	return !slices.ContainsFunc(v.observed, func(i int) bool { return v.reply(i).captureFailed() })
+}
+
+// captureFailed tells whether the reply has capture errors: anything but null and an
+// empty object.
+func (r *reply) captureFailed() bool {
+	text := r.captureErrors
+	if len(text) == 0 || text[0] == 'n' {
+		return false
+	}
+	return text[0] != '{' || len(bytes.Trim(text[1:len(text)-1], " \t\r\n")) > 0
+}
+
+// Names of what workers can disagree about, in the order of a result.
+const (
+	fieldBackends = "attention_backends"
+	fieldPrefill  = "mla_prefill_backend"
+	fieldMode     = "cudagraph_mode_resolved"
+	fieldSizes    = "cudagraph_capture_sizes_resolved"
+)
+
+func (v *view) disagree() (fields []string) {
+	if len(v.mixedLayers()) > 0 {
+		fields = append(fields, fieldBackends)
+	}
+	for _, f := range scalarFields() {
+		if len(v.values(f.of, false)) > 1 {
+			fields = append(fields, f.name)
+		}
+	}
+	return fields
+}
+
+// scalarField is a field of a reply that has one value.
+type scalarField struct {
+	name string
+	of   func(*reply) int
+}
+
+func scalarFields() []scalarField {
+	return []scalarField{
+		{fieldPrefill, func(r *reply) int { return r.prefill }},
+		{fieldMode, func(r *reply) int { return r.mode }},
+		{fieldSizes, func(r *reply) int { return r.sizes }},
+	}
+}
+
+// mixedLayers returns the layers that observed workers run with different backends, in
+// the order in which they were seen. Stages of a pipeline own different layers, so a layer
+// that one worker alone has cannot differ.
+func (v *view) mixedLayers() (layers []int) {
+	first, mixed := map[int]int{}, map[int]bool{}
+	for _, i := range v.observed {
+		for _, l := range v.reply(i).layers {
+			backend, seen := first[l.name]
+			switch {
+			case !seen:
+				first[l.name] = l.backend
+			case backend != l.backend && !mixed[l.name]:
+				mixed[l.name] = true
+				layers = append(layers, l.name)
+			}
+		}
+	}
+	return layers
+}
+
+// values returns the different values of a field over the observed replies, in order.
+func (v *view) values(of func(*reply) int, withNull bool) (values []int) {
+	for _, i := range v.observed {
+		if n := of(v.reply(i)); (n != none || withNull) && !slices.Contains(values, n) {
+			values = append(values, n)
+		}
+	}
+	return values
+}
+
+// backends returns the different backend names over all observed layers, at most two.
+func (v *view) backends() (names []int) {
+	for _, i := range v.observed {
+		for _, l := range v.reply(i).layers {
+			if !slices.Contains(names, l.backend) {
+				names = append(names, l.backend)
+			}
+			if len(names) > 1 {
+				return names
+			}
+		}
+	}
+	return names
+}
+
+func (v *view) resolve() string {
+	switch {
+	case v.probe.failure != "":
+		return v.probe.failure
+	case len(v.observed) == 0:
+		return resolvedUnobserved
+	case len(v.disagreements) > 0:
+		return resolvedMixed
+	case v.complete:
+		return resolvedWhole
+	}
+	return resolvedPartial
+}
+
+// missing returns the expected ranks of which no worker was observed, sorted.
+func (v *view) missing() (ranks []int64) {
+	seen := map[int64]bool{}
+	for _, i := range v.observed {
+		if r := v.reply(i); r.dp.small {
+			seen[r.dp.value] = true
+		}
+	}
+	for _, rank := range v.expected {
+		if !seen[rank] {
+			ranks = append(ranks, rank)
+		}
+	}
+	return ranks
+}
+
+// issuesOf returns the issues of a reply in this view.
+func (v *view) issuesOf(i int) []string {
+	issues := slices.Clone(v.reply(i).issues)
+	if own := v.issues[i]; own != "" {
+		issues = append(issues, own)
+	}
+	return issues
+}
