@@ -68,6 +68,22 @@ func (a *app) finish(r *report.Report) error {
 	return nil
 }
 
+// finishAside is finish for a command whose data is on standard output: the report goes
+// to standard error.
+func (a *app) finishAside(r *report.Report) error {
+	r.Quiet = a.opts.quiet
+	opt := report.TextOptions{Color: a.color(a.stderr)}
+	// With standard error gone there is nowhere left to say so.
+	_ = report.Print(a.stderr, a.opts.format, r, opt)
+	if a.opts.format == report.Text {
+		_ = report.PrintFatal(a.stderr, r, opt)
+	}
+	if code := r.Code(); code != exitcode.OK {
+		return &reported{code}
+	}
+	return nil
+}
+
 // print prints a report: what could not be done on standard error, where people read it,
 // everything else on standard output. Errors are not those of the streams.
 func (a *app) print(r *report.Report) error {

@@ -36,6 +36,7 @@ func newRoot(a *app) *cobra.Command {
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(
 		newMerge(a),
+		newProbeReport(a),
 		newSimulate(a),
 		newRules(a),
 		newVersion(a),

@@ -40,6 +40,7 @@ type Report struct {
 	Errors   int               // all findings that reject
 	Warnings int               // all findings that do not
 	Fatal    []Fatal           // what could not be done
+	Body     string            // for people, one or more lines; printed whatever the status
 	Summary  string            // for people, one or more lines; printed when the status is ok
 	Details  Object            // further members of the JSON document
 	Items    Items             // a list that is the command's result; JSON formats only
@@ -179,10 +180,13 @@ func (r *Report) shown() []finding.Finding {
 	})
 }
 
-// closing returns the last lines for people: the summary of a success, the outcome of
-// anything else, and how many findings there are in all.
+// closing returns the last lines for people: the body, the summary of a success, the
+// outcome of anything else, and how many findings there are in all.
 func (r *Report) closing() string {
 	var parts []string
+	if r.Body != "" {
+		parts = append(parts, escapeLines(r.Body))
+	}
 	if r.Status == OK {
 		if r.Summary != "" {
 			parts = append(parts, escapeLines(r.Summary))
@@ -191,7 +195,7 @@ func (r *Report) closing() string {
 			return strings.Join(parts, "\n")
 		}
 	} else if r.Total == 0 && len(r.Fatal) > 0 {
-		return "" // what could not be done says it all
+		return strings.Join(parts, "\n") // what could not be done says the rest
 	}
 	return strings.Join(append(parts, r.outcome()), "\n")
 }
