@@ -37,6 +37,7 @@ func newRoot(a *app) *cobra.Command {
 	root.AddCommand(
 		newMerge(a),
 		newProbeReport(a),
+		newServe(a),
 		newSimulate(a),
 		newRules(a),
 		newVersion(a),

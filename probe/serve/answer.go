@@ -18,7 +18,8 @@ type response struct {
 	control *http.ResponseController
 	stall   time.Duration
 
-	head bool // the body is not wanted
+	head  bool             // the body is not wanted
+	begun func(status int) // called once, before anything is sent
 
 	status  int
 	bytes   int64
@@ -35,19 +36,23 @@ func (h *Handler) newResponse(w http.ResponseWriter, head bool) *response {
 // Unwrap is for http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader sends the header.
-func (w *response) WriteHeader(status int) {
+// begin notes the status. A client that has its answer is counted already.
+func (w *response) begin(status int) {
 	if w.status == 0 {
 		w.status = status
+		w.begun(status)
 	}
+}
+
+// WriteHeader sends the header.
+func (w *response) WriteHeader(status int) {
+	w.begin(status)
 	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write sends a part of the body.
 func (w *response) Write(p []byte) (n int, err error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
+	w.begin(http.StatusOK)
 	if w.head {
 		return len(p), nil
 	}

@@ -45,13 +45,11 @@ func newMetrics(version string, s *store) *metrics {
 	return m
 }
 
-// count counts an answer that has ended.
-func (m *metrics) count(path string, w *response) {
-	code := w.status
-	if code == 0 {
-		code = http.StatusOK // nothing was written: net/http sends that
-	}
-	m.requests.WithLabelValues(path, strconv.Itoa(code), string(w.coding)).Inc()
+func (m *metrics) begun(path string, status int, c coding) {
+	m.requests.WithLabelValues(path, strconv.Itoa(status), string(c)).Inc()
+}
+
+func (m *metrics) ended(w *response) {
 	m.bytes.WithLabelValues(string(w.coding)).Add(float64(w.bytes))
 	if w.aborted {
 		m.aborted.Inc()

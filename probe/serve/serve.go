@@ -113,6 +113,9 @@ func New(opt Options) (*Handler, error) {
 // Close closes the document as soon as the last answer has ended.
 func (h *Handler) Close() { h.store.close() }
 
+// Describe says which document is served.
+func (h *Handler) Describe() string { return h.store.describe() }
+
 // ServeHTTP answers a request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := h.newResponse(w, r.Method == http.MethodHead)
@@ -121,7 +124,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if known {
 		path = r.URL.Path
 	}
-	defer func() { h.metrics.count(path, answer) }() // also of an answer that is cut off
+	answer.begun = func(status int) { h.metrics.begun(path, status, answer.coding) }
+	defer func() { h.metrics.ended(answer) }() // also an answer that is cut off
 	answer.Header().Set("X-Content-Type-Options", "nosniff")
 	if r.ContentLength != 0 {
 		answer.refuseBody()

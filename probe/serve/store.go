@@ -238,6 +238,15 @@ func (s *snapshot) describe() string {
 	return text
 }
 
+func (s *store) describe() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil {
+		return "nothing"
+	}
+	return s.current.describe()
+}
+
 // load opens the document, and reads it once: that gives the digest, and shows that it
 // can be read. It also returns what files it saw.
 func (s *store) load() (next *snapshot, seen files, err error) {
