@@ -199,25 +199,6 @@ func (d *Document) laid(span jsonstream.Span) error {
 	return err
 }
 
-// eachChunk reads a span piece by piece.
-func eachChunk(src io.ReaderAt, span jsonstream.Span, fn func(chunk []byte) error) error {
-	buf := make([]byte, min(span.Len, 64<<10))
-	for at := span.Off; at < span.End(); {
-		n, err := src.ReadAt(buf[:min(int64(len(buf)), span.End()-at)], at)
-		if n == 0 {
-			if err == io.EOF {
-				err = io.ErrUnexpectedEOF
-			}
-			return err
-		}
-		if err := fn(buf[:n]); err != nil {
-			return err
-		}
-		at += int64(n)
-	}
-	return nil
-}
-
 func (d *Document) file(t *text, span jsonstream.Span) { d.add(t.file, span.Off, span.Len) }
 
 // bytes adds text of memory, to the last section if that is of memory, too.
@@ -279,10 +260,7 @@ func (d *Document) ReadAt(p []byte, off int64) (n int, err error) {
 		k, err := s.src.ReadAt(want, s.off+from)
 		n += k
 		if k < len(want) {
-			if err == nil || err == io.EOF {
-				err = io.ErrUnexpectedEOF // the file is shorter than it was
-			}
-			return n, err
+			return n, noEOF(err) // the file is shorter than it was
 		}
 	}
 	if n < len(p) {

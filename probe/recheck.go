@@ -118,16 +118,14 @@ func (s *sidecar) load() (list *replies, failure string, err error) {
 		return nil, "", err
 	}
 	p := newReplyParser()
-	var total int64
+	total := 0
 	for i, span := range spans {
 		pointer := s.resultAt + "/worker_probe/responses/" + strconv.Itoa(i)
-		r, masked, err := s.response(pointer, span)
+		r, masked, err := s.response(pointer, span, MaxReplies-total)
 		if err != nil || s.fault != nil {
 			return nil, "", err
 		}
-		if total += int64(len(masked)); total > MaxReplies {
-			return nil, "", &jsonstream.Fault{Rule: finding.InputLimit, Offset: span.Off, Pointer: pointer, Message: "responses of more than 64 MiB"}
-		}
+		total += len(masked)
 		if err := p.add(r, masked); err != nil {
 			return nil, "", err
 		}
@@ -148,8 +146,9 @@ func (s *sidecar) recordedFailure() (string, error) {
 	return "", err
 }
 
-// response reads one recorded response as the reply that it was.
-func (s *sidecar) response(pointer string, span jsonstream.Span) (r reply, masked []byte, err error) {
+// response reads one recorded response, of at most so many bytes, as the reply that it
+// was but for the white space in it.
+func (s *sidecar) response(pointer string, span jsonstream.Span, most int) (r reply, masked []byte, err error) {
 	entry, ok, err := s.text.fieldsAt(span)
 	if err != nil {
 		return r, nil, err
@@ -159,10 +158,7 @@ func (s *sidecar) response(pointer string, span jsonstream.Span) (r reply, maske
 		s.fault = &structureFault{pointer, span.Off, "the entry has no response", "an object with a response"}
 		return r, nil, nil
 	}
-	if at.Len > MaxReplies {
-		return r, nil, &jsonstream.Fault{Rule: finding.InputLimit, Offset: at.Off, Pointer: pointer, Message: "responses of more than 64 MiB"}
-	}
-	text, err := s.text.bytes(at)
+	text, err := s.text.compact(at, most)
 	if err != nil {
 		return r, nil, err
 	}

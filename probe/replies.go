@@ -2,6 +2,7 @@ package probe
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math/big"
 	"slices"
@@ -107,7 +108,7 @@ func parseReplies(text []byte) (*replies, error) {
 		return nil, &jsonstream.Fault{Rule: finding.InputLimit, Message: "replies of more than 64 MiB", Offset: MaxReplies}
 	}
 	masked, at := mask(text)
-	if _, err := jsonstream.Check(bytes.NewReader(masked), jsonstream.Limits{Depth: maxReplyDepth}); err != nil {
+	if err := checkReplies(masked); err != nil {
 		return nil, err
 	}
 	spans, list, err := replySpans(masked)
@@ -128,6 +129,17 @@ func parseReplies(text []byte) (*replies, error) {
 		}
 	}
 	return p.finish(), nil
+}
+
+// checkReplies returns what is wrong with a text. A NaN that was not masked stands where
+// no value can stand, so it is as wrong as any other word.
+func checkReplies(masked []byte) error {
+	_, err := jsonstream.Check(bytes.NewReader(masked), jsonstream.Limits{Depth: maxReplyDepth})
+	var fault *jsonstream.Fault
+	if errors.As(err, &fault) && fault.Rule == finding.JSONNumber {
+		fault.Rule, fault.Message = finding.JSONSyntax, "no value can stand here"
+	}
+	return err
 }
 
 // mask returns the text with the non-numbers that Python writes replaced by numbers of

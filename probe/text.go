@@ -29,6 +29,8 @@ type text struct {
 	object bool  // the document is an object
 	root   int64 // offset of the document's value
 	fields []field
+
+	inner *jsonstream.Scanner // of parts that are read again, made at the first
 }
 
 // field is a member of an object where it stands.
@@ -115,14 +117,23 @@ func readFields(s *jsonstream.Scanner) (start int64, ok bool, fields []field, er
 // fieldsAt returns the members of the object at a span of the checked text; ok is false
 // when there is no object.
 func (t *text) fieldsAt(span jsonstream.Span) (fields []field, ok bool, err error) {
-	s := jsonstream.New(t.file, span.Off, 0, jsonstream.Trusted, jsonstream.Limits{Window: 16 << 10})
-	_, ok, fields, err = readFields(s)
+	_, ok, fields, err = readFields(t.scanner(span))
 	return fields, ok, err
+}
+
+// scanner returns a scanner of the value at a span of the checked text.
+func (t *text) scanner(span jsonstream.Span) *jsonstream.Scanner {
+	if t.inner == nil {
+		t.inner = jsonstream.New(t.file, span.Off, 0, jsonstream.Trusted, jsonstream.Limits{Window: 16 << 10})
+	} else {
+		t.inner.Reset(t.file, span.Off, 0, jsonstream.Trusted)
+	}
+	return t.inner
 }
 
 // elementsAt returns the spans of the elements of the array at a span, at most most.
 func (t *text) elementsAt(span jsonstream.Span, most int) (elems []jsonstream.Span, ok bool, err error) {
-	s := jsonstream.New(t.file, span.Off, 0, jsonstream.Trusted, jsonstream.Limits{})
+	s := t.scanner(span)
 	_, ok, err = s.Array(func(i int) error {
 		elem, err := s.Skip()
 		if err == nil && i >= most {
@@ -149,12 +160,60 @@ func (t *text) bytes(span jsonstream.Span) ([]byte, error) {
 	b := make([]byte, span.Len)
 	n, err := t.file.ReadAt(b, span.Off)
 	if int64(n) < span.Len {
-		if err == nil || err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, &jsonstream.ReadError{Offset: span.Off + int64(n), Err: err}
+		return nil, &jsonstream.ReadError{Offset: span.Off + int64(n), Err: noEOF(err)}
 	}
 	return b, nil
+}
+
+// compact returns the text at a span without the white space between its tokens, at most
+// limit bytes of it. How much white space a layout adds is not for a reader to suffer.
+func (t *text) compact(span jsonstream.Span, limit int) ([]byte, error) {
+	var b []byte
+	var inString, escaped bool
+	err := eachChunk(t.file, span, func(chunk []byte) error {
+		for _, c := range chunk {
+			switch {
+			case escaped:
+				escaped = false
+			case c == '"':
+				inString = !inString
+			case inString:
+				escaped = c == '\\'
+			case c == ' ' || c == '\n' || c == '\r' || c == '\t':
+				continue
+			}
+			b = append(b, c)
+		}
+		if len(b) > limit {
+			return &jsonstream.Fault{Rule: finding.InputLimit, Offset: span.Off, Message: "responses of more than 64 MiB"}
+		}
+		return nil
+	})
+	return b, err
+}
+
+// eachChunk reads a span piece by piece.
+func eachChunk(src io.ReaderAt, span jsonstream.Span, fn func(chunk []byte) error) error {
+	buf := make([]byte, min(span.Len, 64<<10))
+	for at := span.Off; at < span.End(); {
+		n, err := src.ReadAt(buf[:min(int64(len(buf)), span.End()-at)], at)
+		if n == 0 {
+			return &jsonstream.ReadError{Offset: at, Err: noEOF(err)}
+		}
+		if err := fn(buf[:n]); err != nil {
+			return err
+		}
+		at += int64(n)
+	}
+	return nil
+}
+
+// noEOF returns the error of a read that found less than there was.
+func noEOF(err error) error {
+	if err == nil || err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // tree returns the value at a span in memory, nil for a span of length 0. A value beyond

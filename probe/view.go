@@ -25,23 +25,39 @@ type probe struct {
 	replies *replies
 	failure string // "" when the probe neither failed nor was skipped
 	layout  engine.Layout
-	sized   bool            // layout is known
-	byRank  map[int64][]int // sound replies by the DP rank that they name
-	sound   []int           // all of them
+	sized   bool   // layout is known
+	sound   ranked // replies without issues of their own
+	twice   ranked // replies whose one issue is that others name the same worker
+}
+
+// ranked are replies, in order, and the same by the DP rank that they name.
+type ranked struct {
+	all    []int
+	byRank map[int64][]int
+}
+
+func (l *ranked) add(i int, r *reply) {
+	l.all = append(l.all, i)
+	if r.dp.small {
+		if l.byRank == nil {
+			l.byRank = map[int64][]int{}
+		}
+		l.byRank[r.dp.value] = append(l.byRank[r.dp.value], i)
+	}
 }
 
 func newProbe(m *Merged, r *replies, failure string) *probe {
-	p := &probe{merged: m, replies: r, failure: failure, byRank: map[int64][]int{}}
+	p := &probe{merged: m, replies: r, failure: failure}
 	if failure == "" && !r.valid() {
 		p.failure = errNoValid
 	}
 	p.layout, p.sized = engine.WorkerLayout(m.engine)
 	for i := range r.list {
-		if reply := &r.list[i]; len(reply.issues) == 0 {
-			p.sound = append(p.sound, i)
-			if reply.dp.small {
-				p.byRank[reply.dp.value] = append(p.byRank[reply.dp.value], i)
-			}
+		switch reply := &r.list[i]; {
+		case len(reply.issues) == 0:
+			p.sound.add(i, reply)
+		case reply.issues[0] == issueIdentity:
+			p.twice.add(i, reply)
 		}
 	}
 	return p
@@ -94,7 +110,7 @@ func (m *Merged) expectedRanks() (ranks []int64, known bool) {
 
 func (p *probe) view(expected []int64, known bool) *view {
 	v := &view{probe: p, expected: expected, known: known, issues: map[int]string{}}
-	scope := v.scope()
+	scope := v.scope(&p.sound)
 	if p.sized {
 		scope = v.checkTopology(scope)
 		scope = v.checkSlots(scope)
@@ -106,15 +122,15 @@ func (p *probe) view(expected []int64, known bool) *view {
 	return v
 }
 
-// scope returns the sound replies of the expected ranks, in order; all of them when
-// nobody knows which ranks to expect.
-func (v *view) scope() []int {
+// scope returns the replies of the expected ranks, in order; all of them when nobody
+// knows which ranks to expect.
+func (v *view) scope(of *ranked) []int {
 	if !v.known {
-		return v.probe.sound
+		return of.all
 	}
 	var in []int
 	for _, rank := range v.expected {
-		in = append(in, v.probe.byRank[rank]...)
+		in = append(in, of.byRank[rank]...)
 	}
 	slices.Sort(in)
 	return in
@@ -125,11 +141,8 @@ func (v *view) reply(i int) *reply { return &v.probe.replies.list[i] }
 // checkTopology gives the replies whose ranks contradict each other their issue and
 // returns the others.
 func (v *view) checkTopology(scope []int) (left []int) {
-	l := v.probe.layout
 	for _, i := range scope {
-		r := v.reply(i)
-		w := r.worker.mod(l.Workers())
-		if r.tp.is(w%l.TP) && r.pcp.is(w/l.TP%l.PCP) && r.pp.is(w/(l.TP*l.PCP)) {
+		if v.fits(i) {
 			left = append(left, i)
 		} else {
 			v.issues[i] = issueTopology
@@ -138,26 +151,40 @@ func (v *view) checkTopology(scope []int) (left []int) {
 	return left
 }
 
-// slot is the place of a worker. In a reply that was checked against the layout all of
-// them fit 63 bits but the DP rank.
+// fits tells whether the ranks that a reply names are those of its worker rank.
+func (v *view) fits(i int) bool {
+	l, r := v.probe.layout, v.reply(i)
+	w := r.worker.mod(l.Workers())
+	return r.tp.is(w%l.TP) && r.pcp.is(w/l.TP%l.PCP) && r.pp.is(w/(l.TP*l.PCP))
+}
+
+// slot is the place of a worker. In a reply that fits the layout all of its ranks fit 63
+// bits but the DP rank.
 type slot struct {
 	dp          string
 	tp, pcp, pp int64
 }
 
+func (v *view) slot(i int) slot {
+	r := v.reply(i)
+	return slot{r.dp.key(), r.tp.value, r.pcp.value, r.pp.value}
+}
+
 // checkSlots gives the replies that share a slot their issue, all of them, and returns
-// the others.
+// the others. A worker that answered twice observes nothing, but its slot is taken: else
+// a reply that is sent again could make room for another, and more would seem observed.
 func (v *view) checkSlots(scope []int) (left []int) {
-	of := func(i int) slot {
-		r := v.reply(i)
-		return slot{r.dp.key(), r.tp.value, r.pcp.value, r.pp.value}
-	}
-	count := map[slot]int{}
+	taken := map[slot]int{}
 	for _, i := range scope {
-		count[of(i)]++
+		taken[v.slot(i)]++
+	}
+	for _, i := range v.scope(&v.probe.twice) {
+		if v.fits(i) {
+			taken[v.slot(i)]++
+		}
 	}
 	for _, i := range scope {
-		if count[of(i)] > 1 {
+		if taken[v.slot(i)] > 1 {
 			v.issues[i] = issueSlot
 		} else {
 			left = append(left, i)
@@ -243,11 +270,13 @@ func (v *view) mixedLayers() (layers []int) {
 	return layers
 }
 
-// values returns the different values of a field over the observed replies, in order.
+// values returns the different values of a field over the observed replies, at most two.
 func (v *view) values(of func(*reply) int, withNull bool) (values []int) {
 	for _, i := range v.observed {
 		if n := of(v.reply(i)); (n != none || withNull) && !slices.Contains(values, n) {
-			values = append(values, n)
+			if values = append(values, n); len(values) > 1 {
+				return values
+			}
 		}
 	}
 	return values
