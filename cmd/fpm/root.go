@@ -15,7 +15,8 @@ rank, with a forward-pass metric for every measured point and the evidence that
 belongs to it. It says whether the files are one run, names everything that is
 wrong with file, place and rule, and merges them.
 
-Nothing is sent anywhere: every command works offline.`
+Every command works offline, but for what names an address: probe-report --url asks a
+server, and serve is one.`
 
 // newRoot returns the tree of commands.
 func newRoot(a *app) *cobra.Command {
