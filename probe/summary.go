@@ -59,6 +59,7 @@ type Setting struct {
 	Name      string `json:"setting"`
 	Requested string `json:"requested"` // JSON text; "" when it is not recorded
 	Resolved  []Said `json:"resolved"`  // each different value; null is none
+	automatic bool   // null stands for automatic selection
 }
 
 // Said is a value and the workers that said so.
@@ -287,7 +288,7 @@ func (s *said) list(v *view) []Said {
 func (v *view) settings() []Setting {
 	var list []Setting
 	for _, s := range engine.Settings() {
-		x := Setting{Name: s.String()}
+		x := Setting{Name: s.String(), automatic: s == engine.AttentionBackend || s == engine.MLAPrefillBackend}
 		if asked := engine.Requested(v.probe.merged.engine, s); asked != nil {
 			x.Requested = asked.Excerpt(maxQuoted)
 		}
@@ -467,14 +468,11 @@ func (r RankCoverage) text() string {
 
 func (x Setting) text() (lines []string) {
 	asked := x.Requested
-	switch asked {
-	case "":
+	switch {
+	case asked == "":
 		asked = "not recorded"
-	case "null":
+	case asked == "null" && x.automatic:
 		asked = "automatic"
-	}
-	if len(x.Resolved) == 0 {
-		return nil
 	}
 	for _, said := range x.Resolved[:min(len(x.Resolved), maxShown)] {
 		lines = append(lines, fmt.Sprintf("  %s: asked for %s, resolved %s (%s)", x.Name, asked, said.Text(), said.Who()))

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fpm-project/fpm/probe"
+)
+
+// fleet writes a merged artifact of so many ranks, and the replies of their workers, each
+// with so many layers.
+func fleet(t testing.TB, dir string, ranks, layers int) (merged, replies string) {
+	t.Helper()
+	var list []int
+	var answers []map[string]any
+	backends := map[string]string{}
+	for i := range layers {
+		backends[fmt.Sprintf("model.layers.%d.self_attn.attn", i)] = "FLASHINFER"
+	}
+	for i := range ranks {
+		list = append(list, i)
+		answers = append(answers, map[string]any{
+			"dp_rank": i, "worker_rank": 0, "tp_rank": 0, "pp_rank": 0, "pcp_rank": 0,
+			"attention_backends": backends, "cudagraph_capture_sizes_resolved": []int{1, 2, 4},
+		})
+	}
+	document := map[string]any{
+		"artifact_type": "merged", "run_id": "r", "dp": map[string]any{"ranks": list, "source_ranks": list},
+		"engine": map[string]any{"attention": map[string]any{}, "parallel": map[string]any{
+			"tensor_parallel_size": 1, "pipeline_parallel_size": 1, "prefill_context_parallel_size": 1,
+		}},
+	}
+	merged, replies = filepath.Join(dir, "m.json"), filepath.Join(dir, "replies.json")
+	for path, v := range map[string]any{merged: document, replies: answers} {
+		text, err := json.MarshalIndent(v, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return merged, replies
+}
+
+// A probe that is killed, at any moment from its start to its end, leaves the sidecar
+// old, new or none, and whole; the merged artifact keeps its bytes.
+func TestKillProbe(t *testing.T) {
+	fpm, dir := program(t), t.TempDir()
+	merged, replies := fleet(t, dir, 40, 150)
+	sidecar := probe.SidecarPath(merged)
+	before := read(t, merged)
+	must(t, fpm, "probe-report", merged, "--failed", "x")
+	old := read(t, sidecar)
+	begun := time.Now()
+	must(t, fpm, "probe-report", merged, "--replies", replies)
+	took := 2 * time.Since(begun)
+	fresh := read(t, sidecar)
+
+	const points = 60
+	killed, torn := 0, 0
+	for i := range points {
+		none := i%2 == 1
+		if err := os.WriteFile(sidecar, old, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if none {
+			if err := os.Remove(sidecar); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.Command(fpm, "probe-report", merged, "--replies", replies)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		timer := time.AfterFunc(took*time.Duration(i)/points, func() {
+			_ = cmd.Process.Kill() // it may have ended by itself
+		})
+		if err := cmd.Wait(); err != nil {
+			killed++
+		}
+		timer.Stop()
+		got, err := os.ReadFile(sidecar)
+		if !(err == nil && bytes.Equal(got, fresh) || !none && bytes.Equal(got, old) || none && os.IsNotExist(err)) {
+			t.Fatalf("killed at point %d: the sidecar is torn: %d bytes, %v", i, len(got), err)
+		}
+		for _, name := range names(t, dir) {
+			if strings.HasSuffix(name, ".tmp") {
+				torn++
+			}
+		}
+	}
+	if killed < points/5 || torn == 0 {
+		t.Fatalf("%d of %d probes were killed, %d while they were writing: nothing was tested", killed, points, torn)
+	}
+	must(t, fpm, "probe-report", merged, "--replies", replies)
+	if diff := cmp.Diff([]string{"m.json", "m_worker_probe.json", "replies.json"}, names(t, dir)); diff != "" {
+		t.Errorf("left behind by killed probes (-want +got):\n%s", diff)
+	}
+	if !bytes.Equal(read(t, merged), before) {
+		t.Error("the merged artifact changed")
+	}
+}
+
+// server answers as a vLLM server in development mode does.
+func server(t *testing.T, status int, body string) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		question, err := io.ReadAll(r.Body)
+		if err != nil || r.URL.Path != "/collective_rpc" || !strings.Contains(string(question), `"fpm_engine_probe"`) {
+			t.Errorf("asked %s: %q, %v", r.URL.Path, question, err)
+		}
+		if r.Header.Get("Authorization") != "Bearer s3cr3t-t0ken" {
+			t.Errorf("authorization %q", r.Header.Get("Authorization"))
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// What the server says becomes what the sidecar records; a failure fails nothing.
+func TestProbeURL(t *testing.T) {
+	dir := t.TempDir()
+	merged, replies := fleet(t, dir, 1, 1)
+	token := filepath.Join(dir, "token")
+	if err := os.WriteFile(token, []byte("s3cr3t-t0ken\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	answer := string(read(t, replies))
+	for _, c := range []struct {
+		name   string
+		status int
+		body   string
+		want   string
+	}{
+		{"answer", 200, `{"results": ` + answer + `}`, `"resolution": "worker_probe"`},
+		{"null", 200, "", `"response is not an object"`},
+		{"no list", 200, strings.Trim(answer, "[] \n"), `"resolution": "worker_probe"`},
+		{"NaN", 200, `{"results": [{"a": NaN}]}`, `"repr": "{\"a\": NaN}"`},
+		{"no development mode", 404, `{"detail":"Not Found"}`, `"probe_failed: HTTPError: `},
+		{"a worker raised", 500, "s3cr3t-t0ken", `"probe_failed: HTTPError: `},
+	} {
+		var stdout, stderr bytes.Buffer
+		args := []string{"probe-report", merged, "--url", server(t, c.status, c.body).URL, "--bearer-file", token, "--force"}
+		code := run(t.Context(), args, nil, &stdout, &stderr, func(string) string { return "" })
+		sidecar := string(read(t, probe.SidecarPath(merged)))
+		if code != 0 || !strings.Contains(sidecar, c.want) {
+			t.Errorf("%s: exit %d\n%s%s\n%s", c.name, code, &stdout, &stderr, sidecar)
+		}
+		if strings.Contains(stdout.String()+stderr.String()+sidecar, "s3cr3t") {
+			t.Errorf("%s: the token is told", c.name)
+		}
+	}
+}
