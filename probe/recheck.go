@@ -215,11 +215,15 @@ type comparison struct {
 	p      *probe
 	scope  finding.Scope
 	values *jsonspan.Comparer
+	text   bytes.Buffer // what is expected, compact
+	out    *emitter     // to text
 	err    error
 }
 
 func newComparison(s *sidecar, p *probe, scope finding.Scope) *comparison {
-	return &comparison{s: s, p: p, scope: scope, values: jsonspan.New()}
+	c := &comparison{s: s, p: p, scope: scope, values: jsonspan.New()}
+	c.out = newEmitter(&c.text, true)
+	return c
 }
 
 func (c *comparison) run() error {
@@ -362,7 +366,12 @@ func (c *comparison) value(pointer string, write func(*emitter), span jsonstream
 	if c.err != nil {
 		return
 	}
-	expected := bytes.NewReader(compactText(write))
+	c.text.Reset()
+	write(c.out)
+	if c.err = c.out.flush(); c.err != nil {
+		return
+	}
+	expected := bytes.NewReader(c.text.Bytes())
 	whole := jsonstream.Span{Len: expected.Size()}
 	if span.Len == 0 {
 		c.scope.Absent(finding.ProbeSidecarStale, pointer, parent, "the sidecar lacks what its responses give", excerpt(expected, 0))

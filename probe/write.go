@@ -2,7 +2,6 @@ package probe
 
 import (
 	"bufio"
-	"bytes"
 	"io"
 
 	"github.com/fpm-project/fpm/internal/jsonvalue"
@@ -21,7 +20,11 @@ type emitter struct {
 }
 
 func newEmitter(w io.Writer, compact bool) *emitter {
-	return &emitter{w: bufio.NewWriterSize(w, 256<<10), compact: compact}
+	size := 256 << 10
+	if compact { // to memory
+		size = 4 << 10
+	}
+	return &emitter{w: bufio.NewWriterSize(w, size), compact: compact}
 }
 
 // The errors of the writer are sticky: flush returns the first.
@@ -327,13 +330,4 @@ func (v *view) sole(entries []int) any {
 		return nil
 	}
 	return v.probe.replies.names.texts[entries[0]]
-}
-
-// compactText returns what write writes, without white space made here.
-func compactText(write func(*emitter)) []byte {
-	var b bytes.Buffer
-	e := newEmitter(&b, true)
-	write(e)
-	_ = e.flush() // to memory
-	return b.Bytes()
 }
