@@ -420,6 +420,7 @@ func TestBrokenReplies(t *testing.T) {
 		"NaN in a word": {`[NaNs]`, "json.syntax"},
 		"two keys":      {"[\n{\"a\": 1, \"\\u0061\": 2}]", "json.duplicate-key /0/a 2:10"},
 		"deep":          {strings.Repeat("[", 600) + strings.Repeat("]", 600), "json.depth"},
+		"many":          {"[" + strings.Repeat("0,", 1<<17) + "0]", "input.limit"},
 		"long":          {`["` + long + `"]`, "input.limit"},
 		"long NaN":      {`[["` + long[:9<<20] + `","` + long[:9<<20] + `",NaN]]`, "input.limit /0 1:2"},
 	} {

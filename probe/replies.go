@@ -24,8 +24,10 @@ const MaxReplies = 64 << 20
 // levels deeper, and must itself stay readable.
 const maxReplyDepth = jsonstream.DefaultDepth - 5
 
-// maxReplyCount bounds the number of replies: a run has no more workers than that.
-const maxReplyCount = 1 << 20
+// maxReplyCount bounds the number of replies (input.limit): what is kept of each takes
+// memory, however short it is, and two for each of the most ranks that a run can have are
+// beyond any fleet.
+const maxReplyCount = 1 << 17
 
 // ReadReplies reads the text of replies, at most one byte more than is allowed, so that
 // too long a text is noticed and not held.
