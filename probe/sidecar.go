@@ -18,16 +18,15 @@ func attentionKeys() []string {
 
 // sidecar is a file that was read as one.
 type sidecar struct {
-	text        *text
-	runID       *jsonvalue.Value
-	result      []field // members of the merged result
-	resultAt    string  // JSON Pointer of the object that holds them
-	resultSpan  jsonstream.Span
-	worker      []field // members of its worker_probe
-	responses   jsonstream.Span
-	older       bool // the result stands in an engine object, as older builds had it
-	fault       *structureFault
-	versionNone bool
+	text       *text
+	runID      *jsonvalue.Value
+	result     []field // members of the merged result
+	resultAt   string  // JSON Pointer of the object that holds them
+	resultSpan jsonstream.Span
+	worker     []field // members of its worker_probe
+	responses  jsonstream.Span
+	older      bool // the result stands in an engine object, as older builds had it
+	fault      *structureFault
 }
 
 // structureFault says why a document is no sidecar (probe.sidecar).

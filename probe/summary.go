@@ -467,15 +467,15 @@ func (r RankCoverage) text() string {
 }
 
 func (x Setting) text() (lines []string) {
-	asked := x.Requested
+	asked := "asked for " + x.Requested
 	switch {
-	case asked == "":
-		asked = "not recorded"
-	case asked == "null" && x.automatic:
-		asked = "automatic"
+	case x.Requested == "":
+		asked = "request not recorded"
+	case x.Requested == "null" && x.automatic:
+		asked = "asked for automatic"
 	}
 	for _, said := range x.Resolved[:min(len(x.Resolved), maxShown)] {
-		lines = append(lines, fmt.Sprintf("  %s: asked for %s, resolved %s (%s)", x.Name, asked, said.Text(), said.Who()))
+		lines = append(lines, fmt.Sprintf("  %s: %s, resolved %s (%s)", x.Name, asked, said.Text(), said.Who()))
 	}
 	return lines
 }

@@ -36,7 +36,6 @@ type text struct {
 // field is a member of an object where it stands.
 type field struct {
 	name string
-	raw  []byte // the name as it is spelled
 	span jsonstream.Span
 }
 

@@ -75,6 +75,13 @@ func reports() map[string]*Report {
 	warning := reportOf("merge", warned)
 	warning.Summary = "merged 2 ranks, 3 points\nwrote m.json"
 
+	body := reportOf("probe-report", warned)
+	body.Body, body.Summary = "what was found\x1b[31m\nin two lines", "wrote m.json"
+	bodyRejected := reportOf("probe-report", faults())
+	bodyRejected.Body = body.Body
+	bodyFailed := &Report{Command: "probe-report", Body: body.Body}
+	bodyFailed.Fail(io.ErrUnexpectedEOF)
+
 	items := &Report{Command: "rules", Status: OK, Summary: "a list", Items: Items{Key: "rules", Values: []any{Object{{"id", "a"}}, Object{{"id", "b"}}}}}
 
 	evil := finding.NewCollector(0)
@@ -86,6 +93,7 @@ func reports() map[string]*Report {
 	return map[string]*Report{
 		"rejected": rejected, "cut": cut, "quiet": quiet, "failed": failed, "usage": usage, "ok": ok,
 		"warning": warning, "items": items, "hostile": bad,
+		"body": body, "body-rejected": bodyRejected, "body-failed": bodyFailed,
 	}
 }
 
@@ -119,6 +127,10 @@ func TestGolden(t *testing.T) {
 		"warning":  {Text, GitHub},
 		"items":    {Text, JSON, JSONL},
 		"hostile":  Formats(),
+
+		"body":          {Text, GitHub},
+		"body-rejected": {Text},
+		"body-failed":   {Text},
 	}
 	for name, r := range reports() {
 		for _, format := range formats[name] {
