@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -86,7 +87,7 @@ func (d *Document) findResult() (result []field, err error) {
 		d.note = "the merged artifact has no engine object"
 		return nil, nil
 	}
-	d.sidecar, err = openText(d.merged.SidecarPath())
+	d.sidecar, err = openText(context.Background(), d.merged.SidecarPath(), nil)
 	var broken *TextError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -36,7 +37,11 @@ type source struct {
 // OpenMerged opens and checks a merged artifact, in little memory however large it is.
 // The error is a [*TextError] when something is wrong with its text.
 func OpenMerged(path string) (*Merged, error) {
-	t, err := openText(path)
+	return openMerged(context.Background(), path, nil)
+}
+
+func openMerged(ctx context.Context, path string, progress Progress) (*Merged, error) {
+	t, err := openText(ctx, path, progress)
 	if err != nil {
 		return nil, err
 	}

@@ -85,8 +85,16 @@ type Options struct {
 	Force   bool // a failed probe may replace a sidecar that observed something
 	// MaxFindings bounds the findings that are kept; all are counted. 0 keeps all.
 	MaxFindings int
+	// Progress, where set, is told of the bytes read.
+	Progress Progress
 	// Warn, where set, takes warnings that are no findings.
 	Warn func(message string)
+}
+
+// Progress takes note of work.
+type Progress interface {
+	Expect(bytes int64) // there is so much more to do
+	Add(bytes int64)    // so much more is done
 }
 
 // Result says what was found and done.
@@ -143,7 +151,7 @@ func (r *run) close() {
 }
 
 func (r *run) openMerged() bool {
-	m, err := OpenMerged(r.opt.Merged)
+	m, err := openMerged(r.ctx, r.opt.Merged, r.opt.Progress)
 	if err != nil {
 		r.failText(err)
 		return false
@@ -256,7 +264,7 @@ func (r *run) mayReplace(p *probe) bool {
 	if r.merged.text.file.Is(info) {
 		return r.fail(&exitcode.Error{Code: exitcode.Failed, File: path, Message: "the path of the sidecar leads to the merged artifact itself", Hint: "remove the link"})
 	}
-	t, err := openText(path)
+	t, err := openText(r.ctx, path, r.opt.Progress)
 	var broken *TextError
 	switch {
 	case errors.As(err, &broken), errors.Is(err, fs.ErrNotExist):

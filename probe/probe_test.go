@@ -669,9 +669,30 @@ func TestCancelled(t *testing.T) {
 	if _, err := Run(ctx, Options{Merged: merged, Probe: probe}); err != context.Canceled || fileExists(SidecarPath(merged)) {
 		t.Errorf("%v", err)
 	}
+	ctx, cancel = context.WithCancel(t.Context())
+	cancel()
+	if _, err := Run(ctx, Options{Merged: merged, Probe: given("[]")}); err != context.Canceled {
+		t.Errorf("while reading: %v", err)
+	}
 	result := do(t, Options{Merged: merged, Probe: func(context.Context) (Input, error) { return Input{}, fs.ErrPermission }})
 	if len(result.Failures) != 1 || fileExists(SidecarPath(merged)) {
 		t.Errorf("%v", result.Failures)
+	}
+}
+
+// meter adds up what it is told.
+type meter struct{ expected, done int64 }
+
+func (m *meter) Expect(bytes int64) { m.expected += bytes }
+func (m *meter) Add(bytes int64)    { m.done += bytes }
+
+func TestProgress(t *testing.T) {
+	merged := place(t, artifactText(1, 1, 1, 1))
+	sound(t, Options{Merged: merged, Probe: given(list(answer(0)))})
+	var m meter
+	sound(t, Options{Merged: merged, Progress: &m})
+	if want := int64(len(load(t, merged)) + len(load(t, SidecarPath(merged)))); m.expected != want || m.done != want {
+		t.Errorf("%+v, want %d", m, want)
 	}
 }
 

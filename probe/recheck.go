@@ -18,7 +18,7 @@ import (
 
 // recheck reports on the sidecar that is there.
 func (r *run) recheck() {
-	t, err := openText(r.merged.SidecarPath())
+	t, err := openText(r.ctx, r.merged.SidecarPath(), r.opt.Progress)
 	if errors.Is(err, fs.ErrNotExist) {
 		r.withoutSidecar()
 		return

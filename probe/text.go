@@ -1,9 +1,9 @@
 package probe
 
 import (
+	"context"
 	"errors"
 	"io"
-	"sync/atomic"
 
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
@@ -39,29 +39,41 @@ type field struct {
 	span jsonstream.Span
 }
 
-// counted is a source that knows how far it was read.
+// counted is a source that knows how far it was read, and that ends when nobody wants
+// it any more.
 type counted struct {
-	in   io.ReaderAt
-	high atomic.Int64
+	ctx      context.Context
+	in       io.ReaderAt
+	progress Progress // may be nil
+	high     int64
 }
 
 func (c *counted) ReadAt(p []byte, off int64) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
 	n, err := c.in.ReadAt(p, off)
-	if end := off + int64(n); n > 0 && end > c.high.Load() {
-		c.high.Store(end)
+	if end := off + int64(n); n > 0 && end > c.high {
+		if c.progress != nil {
+			c.progress.Add(end - c.high)
+		}
+		c.high = end
 	}
 	return n, err
 }
 
 // openText opens and checks a file. The error is a [*TextError] when something is wrong
 // with the text.
-func openText(path string) (*text, error) {
+func openText(ctx context.Context, path string, progress Progress) (*text, error) {
 	file, err := input.Open(path, input.Options{})
 	if err != nil {
 		return nil, openError(path, err)
 	}
+	if progress != nil {
+		progress.Expect(file.RawSize())
+	}
 	t := &text{path: path, file: file}
-	if err := t.read(); err != nil {
+	if err := t.read(&counted{ctx: ctx, in: file, progress: progress}); err != nil {
 		return nil, errors.Join(textError(path, file, err), file.Close())
 	}
 	return t, nil
@@ -76,8 +88,7 @@ func openError(path string, err error) error {
 	return own
 }
 
-func (t *text) read() error {
-	src := &counted{in: t.file}
+func (t *text) read(src *counted) error {
 	err := t.readAs(src, jsonstream.Strict)
 	var fault *jsonstream.Fault
 	if errors.As(err, &fault) {
@@ -89,7 +100,7 @@ func (t *text) read() error {
 			err = found
 		}
 	}
-	t.size = src.high.Load()
+	t.size = src.high
 	return err
 }
 

@@ -187,10 +187,16 @@ func (f *probeFlags) ask(ctx context.Context) (probe.Input, error) {
 }
 
 func (a *app) probeReport(cmd *cobra.Command, merged string, opt probeFlags, require probe.Requirement) error {
-	result, err := probe.Run(cmd.Context(), probe.Options{
+	options := probe.Options{
 		Merged: merged, Probe: opt.source(cmd), Require: require, Force: opt.force,
 		MaxFindings: int(a.opts.maxFindings), Warn: a.warn,
-	})
+	}
+	meter := a.meter("reading", 0)
+	if meter != nil {
+		options.Progress = meter
+	}
+	result, err := probe.Run(cmd.Context(), options)
+	meter.Stop()
 	if err != nil {
 		return err
 	}
