@@ -59,7 +59,7 @@ func fleet(t testing.TB, dir string, ranks, layers int) (merged, replies string)
 // old, new or none, and whole; the merged artifact keeps its bytes.
 func TestKillProbe(t *testing.T) {
 	fpm, dir := program(t), t.TempDir()
-	merged, replies := fleet(t, dir, 40, 150)
+	merged, replies := fleet(t, dir, 24, 100)
 	sidecar := probe.SidecarPath(merged)
 	before := read(t, merged)
 	must(t, fpm, "probe-report", merged, "--failed", "x")
@@ -69,7 +69,7 @@ func TestKillProbe(t *testing.T) {
 	took := 2 * time.Since(begun)
 	fresh := read(t, sidecar)
 
-	const points = 60
+	const points = 50
 	killed, torn := 0, 0
 	for i := range points {
 		none := i%2 == 1
