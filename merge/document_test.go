@@ -446,7 +446,7 @@ func TestLoneSurrogates(t *testing.T) {
 	}
 	differ := build(t, two()).apply(t, every(set("/iteration_groups/0/x", `"\ud800"`)), only(1, set("/iteration_groups/0/x", `"\ufffd"`)))
 	result := runMerge(t, Options{Inputs: differ.write(t, t.TempDir())[:1]})
-	want := broken(finding.GroupDiffers, 0, "/iteration_groups/0/x", `"\ud800"`, `"\ufffd"`, 1)
+	want := broken(finding.GroupDiffers, 1, "/iteration_groups/0/x", `"\ud800"`, `"\ufffd"`, 1)
 	if diff := cmp.Diff(want, sayings(t, result)); diff != "" {
 		t.Errorf("a lone surrogate is no replacement character (-want +got):\n%s", diff)
 	}

@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/fpm-project/fpm/internal/finding"
-	"github.com/fpm-project/fpm/internal/jsonspan"
 	"github.com/fpm-project/fpm/internal/jsonstream"
 )
 
@@ -231,7 +230,7 @@ func (sc *scanner) compareResult(i, group int, scope finding.Scope) error {
 			return err
 		}
 		if d != nil {
-			sc.scopedDiffers(scope, ref.src, finding.ResultPoint, resultPointer(i, "/point"), d, than)
+			sc.differs(scope, ref.src, finding.ResultPoint, resultPointer(i, "/point"), d, than)
 		}
 	}
 	cell, ok := groups.cell(group, sc.f.rank)
@@ -241,16 +240,9 @@ func (sc *scanner) compareResult(i, group int, scope finding.Scope) error {
 	}
 	d, err := sc.compare.Values(ref.src, groups.fpms.at(cell), sc.f.src, fpms)
 	if d != nil {
-		sc.scopedDiffers(scope, ref.src, finding.ResultDiffers, resultPointer(i, "/fpms"), d, than)
+		sc.differs(scope, ref.src, finding.ResultDiffers, resultPointer(i, "/fpms"), d, than)
 	}
 	return err
-}
-
-func (sc *scanner) scopedDiffers(scope finding.Scope, ref *source, rule finding.ID, pointer string, d *jsonspan.Difference, than func(string) string) {
-	outer := sc.scope
-	sc.scope = scope
-	sc.differsFrom(ref, rule, pointer, d, than)
-	sc.scope = outer
 }
 
 // regimeTable keeps the kv_seed_regime values of one file: a few short texts as a rule,

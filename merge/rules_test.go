@@ -206,18 +206,18 @@ func differsVectors() []vector {
 	const rule = finding.GroupDiffers
 	const queued = "/iteration_groups/1/rank_results/0/fpms/0/queued_requests"
 	return []vector{
-		{"one value", two(), does(only(1, set(queued+"/num_decode_requests", "7"))), broken(rule, 0, queued+"/num_decode_requests", "0", "7", 1)},
-		{"value added", two(), does(only(1, set(queued+"/x~1y~0", "null"))), broken(rule, 0, queued+"/x~1y~0", "absent", "null", 1)},
-		{"value missing", two(), does(only(1, del(queued))), broken(rule, 0, queued, `{"num_decode_requests": 0}`, "absent", 1)},
-		{"false is not 0", two(), does(only(1, set(queued+"/num_decode_requests", "false"))), broken(rule, 0, queued+"/num_decode_requests", "0", "false", 1)},
+		{"one value", two(), does(only(1, set(queued+"/num_decode_requests", "7"))), broken(rule, 2, queued+"/num_decode_requests", "0", "7", 1)},
+		{"value added", two(), does(only(1, set(queued+"/x~1y~0", "null"))), broken(rule, 2, queued+"/x~1y~0", "absent", "null", 1)},
+		{"value missing", two(), does(only(1, del(queued))), broken(rule, 2, queued, `{"num_decode_requests": 0}`, "absent", 1)},
+		{"false is not 0", two(), does(only(1, set(queued+"/num_decode_requests", "false"))), broken(rule, 2, queued+"/num_decode_requests", "0", "false", 1)},
 		{"a last digit", two(), does(every(set("/iteration_groups/0/x", "9007199254740993")), only(1, set("/iteration_groups/0/x", "9007199254740992"))),
-			broken(rule, 0, "/iteration_groups/0/x", "9007199254740993", "9007199254740992", 1)},
+			broken(rule, 1, "/iteration_groups/0/x", "9007199254740993", "9007199254740992", 1)},
 		{"element order", two(), does(every(set("/iteration_groups/0/x", `["a", "b"]`)), only(1, set("/iteration_groups/0/x", `["b", "a"]`))),
-			broken(rule, 0, "/iteration_groups/0/x/0", `"a"`, `"b"`, 1)},
+			broken(rule, 1, "/iteration_groups/0/x/0", `"a"`, `"b"`, 1)},
 		{"element more", two(), does(every(set("/iteration_groups/0/x", `["a"]`)), only(1, set("/iteration_groups/0/x/-", `"b"`))),
-			broken(rule, 0, "/iteration_groups/0/x/1", "absent", `"b"`, 1)},
+			broken(rule, 1, "/iteration_groups/0/x/1", "absent", `"b"`, 1)},
 		{"two groups", two(), does(only(1, set("/iteration_groups/*/complete", "1"))), slices.Concat(
-			broken(rule, 0, "/iteration_groups/0/complete", "true", "1", 1), broken(rule, 0, "/iteration_groups/1/complete", "true", "1", 1))},
+			broken(rule, 1, "/iteration_groups/0/complete", "true", "1", 1), broken(rule, 2, "/iteration_groups/1/complete", "true", "1", 1))},
 		{"group is null", two(), does(every(set("/iteration_groups/0", "[ 1, {} ]")), only(1, set("/iteration_groups/0", "null"))), slices.Concat(
 			broken(rule, 0, "/iteration_groups/0", "[1,{}]", "null", 1), broken(finding.GroupID, 0, "/iteration_groups/0", "an object", "[1,{}]", 0))},
 		{"group more", two(), does(only(1, set("/iteration_groups/-", "5"))), slices.Concat(

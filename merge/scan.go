@@ -305,7 +305,8 @@ func (sc *scanner) compareGroups(l *list) error {
 	err := jsonspan.EachPair(a, b, func(i int, spanA, spanB jsonstream.Span) error {
 		d, err := sc.compare.Values(ref.src, spanA, sc.f.src, spanB)
 		if d != nil {
-			sc.differs(finding.GroupDiffers, "/iteration_groups/"+strconv.Itoa(i), d)
+			scope := sc.scope.Of(int64(sc.r.groups.ids.at(i)))
+			sc.differs(scope, ref.src, finding.GroupDiffers, "/iteration_groups/"+strconv.Itoa(i), d, sc.than)
 		}
 		return err
 	})
@@ -321,17 +322,9 @@ func (sc *scanner) than(message string) string {
 	return fmt.Sprintf("%s from the reference, rank %d (%s)", message, sc.r.ref.rank, sc.r.ref.path)
 }
 
-// differs reports the first difference between a value of the reference and one of the
-// file at hand.
-func (sc *scanner) differs(rule finding.ID, pointer string, d *jsonspan.Difference) {
-	src := sc.f.src
-	if sc.r.ref != nil {
-		src = sc.r.ref.src
-	}
-	sc.differsFrom(src, rule, pointer, d, sc.than)
-}
-
-func (sc *scanner) differsFrom(a io.ReaderAt, rule finding.ID, pointer string, d *jsonspan.Difference, than func(string) string) {
+// differs reports the first difference between a value of a, which is right, and one of
+// the file at hand. Than completes the message.
+func (sc *scanner) differs(scope finding.Scope, a io.ReaderAt, rule finding.ID, pointer string, d *jsonspan.Difference, than func(string) string) {
 	expected := "absent"
 	// A value is quoted only as long as a finding may be printed.
 	if most := sc.r.opt.MaxFindings; !d.AbsentA && (most <= 0 || sc.out.Errors() <= most) {
@@ -339,11 +332,11 @@ func (sc *scanner) differsFrom(a io.ReaderAt, rule finding.ID, pointer string, d
 	}
 	switch {
 	case d.AbsentA:
-		sc.scope.Broken(rule, pointer+d.Pointer, d.OffB, than("an added value makes this differ"), expected)
+		scope.Broken(rule, pointer+d.Pointer, d.OffB, than("an added value makes this differ"), expected)
 	case d.AbsentB:
-		sc.scope.Absent(rule, pointer+d.Pointer, d.OffB, than("a missing value makes this differ"), expected)
+		scope.Absent(rule, pointer+d.Pointer, d.OffB, than("a missing value makes this differ"), expected)
 	default:
-		sc.scope.Broken(rule, pointer+d.Pointer, d.OffB, than("the value differs"), expected)
+		scope.Broken(rule, pointer+d.Pointer, d.OffB, than("the value differs"), expected)
 	}
 }
 
