@@ -64,9 +64,7 @@ func (r *run) checkMissing() {
 		}
 	}
 	if len(beyond) > 0 {
-		r.failures = slices.DeleteFunc(r.failures, func(e *exitcode.Error) bool {
-			return slices.ContainsFunc(beyond, func(rank int) bool { return e.File == r.base.Rank(rank) })
-		})
+		r.missing = slices.DeleteFunc(r.missing, func(rank int) bool { return rank >= size })
 		r.failf(exitcode.Usage, "", "name ranks from 0 to "+strconv.Itoa(size-1), "--ranks names rank %s of a run of %d", beyond, size)
 	}
 	if len(missing) > unknown { // a file whose rank cannot be told may be one of them, and is rejected anyway

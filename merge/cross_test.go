@@ -89,8 +89,8 @@ func TestReportedOnce(t *testing.T) {
 		got = append(got, strings.ReplaceAll(f.Error(), dir, "d"))
 	}
 	want := []string{
-		"d/run_dp1.json: rank 1 is missing",
 		"rank 10 has more than one file: d/run_dp10.json and d/run_dp10.json.gz; remove or rename all but one",
+		"d/run_dp1.json: rank 1 is missing",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("failures (-want +got):\n%s", diff)

@@ -157,10 +157,8 @@ func (r *run) openRank(rank int) *rankFile {
 	switch {
 	case errors.As(err, &two):
 		r.failf(exitcode.Usage, "", "", "%s", err)
-	case errors.Is(err, fs.ErrNotExist) && len(r.files)+len(r.siblings()) == 0:
-		r.failf(exitcode.Failed, r.base.Rank(rank), "check the path: it is that of rank 0's file, or of its directory; --wait waits for files to come", "no such file: rank %d is missing", rank)
 	case errors.Is(err, fs.ErrNotExist):
-		r.failf(exitcode.Failed, r.base.Rank(rank), "wait for it with --wait, or name the ranks of this node with --ranks", "rank %d is missing", rank)
+		r.missing = append(r.missing, rank)
 	case err != nil:
 		r.fail(&exitcode.Error{Code: exitcode.Failed, Message: err.Error(), Err: err})
 	default:
@@ -173,6 +171,24 @@ func (r *run) openRank(rank int) *rankFile {
 	}
 	r.reported[rank] = true
 	return nil
+}
+
+// reportMissing names the ranks whose file was looked for by name and is not there.
+func (r *run) reportMissing() {
+	if len(r.missing) == 0 {
+		return
+	}
+	what, hint := "", "wait for it with --wait, or name the ranks of this node with --ranks"
+	if len(r.files) == 0 && len(r.siblings()) == 0 {
+		what, hint = "no such file: ", "check the path: it is that of rank 0's file, or of its directory; --wait waits for files to come"
+	}
+	const most = 16
+	for _, rank := range r.missing[:min(most, len(r.missing))] {
+		r.failf(exitcode.Failed, r.base.Rank(rank), hint, "%srank %d is missing", what, rank)
+	}
+	if rest := r.missing[min(most, len(r.missing)):]; len(rest) > 0 {
+		r.failf(exitcode.Failed, "", hint, "%srank %s is missing, too", what, rest)
+	}
 }
 
 // warnOfOthers warns of files beside the base path that an earlier, larger run left: they

@@ -97,7 +97,8 @@ type run struct {
 	status   status                      // the reference's
 	engines  *engine.Checker
 	failures []*exitcode.Error
-	reported map[int]bool // ranks whose file was looked for by name, and cannot be read
+	missing  artifact.RankSet // ranks whose file was looked for by name and is not there
+	reported map[int]bool     // ranks whose file was looked for by name, and cannot be read
 	result   Result
 }
 
@@ -121,12 +122,13 @@ func newRun(ctx context.Context, opt Options) *run {
 }
 
 func (r *run) merge() {
+	defer r.reportMissing()
 	if !r.resolve() {
 		return
 	}
 	r.read()
 	r.compareRun()
-	if r.ctx.Err() != nil || len(r.failures) > 0 || r.out.Errors() > 0 {
+	if r.ctx.Err() != nil || len(r.failures)+len(r.missing) > 0 || r.out.Errors() > 0 {
 		return
 	}
 	r.result.RunID, r.result.GlobalSize, r.result.Points = r.ref.runID, r.size(), r.groups.len()
