@@ -6,17 +6,31 @@
 // producers add some. What must hold between fields or between files is the rules'
 // business, so a document can satisfy its schema and still be rejected.
 //
-// The $id of a schema is urn:fpm:schema:NAME:VERSION, where VERSION is the schema_version
-// of the document.
+// The $id of a schema is urn:fpm:schema:NAME:VERSION, where VERSION is the version of the
+// document's layout. Schemas refer to definitions of each other by $id, and to nothing
+// else: no file and no address is ever opened for one.
+//
+// [Validate] holds a small document against its schema:
+//
+//	schema text ──▶ Compile ──▶ Validator ─┐
+//	                                       ├──▶ violations, by pointer
+//	document ──▶ strict JSON, bounded numbers ─┘
+//
+// An integer is a number without fraction or exponent, as everywhere in this program:
+// JSON Schema by itself takes 1.0 for one.
 package schemas
 
 import (
 	"embed"
+	"encoding/json"
 	"slices"
 	"strings"
 )
 
-const suffix = ".schema.json"
+const (
+	suffix   = ".schema.json"
+	idPrefix = "urn:fpm:schema:"
+)
 
 //go:embed *.schema.json
 var files embed.FS
@@ -40,4 +54,34 @@ func Names() []string {
 func Get(name string) (text []byte, ok bool) {
 	text, err := files.ReadFile(name + suffix)
 	return text, err == nil
+}
+
+// Info is what a schema says of itself.
+type Info struct {
+	Name  string
+	ID    string `json:"$id"`   // urn:fpm:schema:NAME:VERSION
+	Title string `json:"title"` // the kind of document, in a few words
+}
+
+// About returns what the schema with a name says of itself; ok is false when there is
+// none.
+func About(name string) (info Info, ok bool) {
+	text, ok := Get(name)
+	if !ok {
+		return Info{}, false
+	}
+	if err := json.Unmarshal(text, &info); err != nil {
+		panic("schemas: " + name + ": " + err.Error()) // the embedded texts are tested
+	}
+	info.Name = name
+	return info, true
+}
+
+// byID returns the text of the schema with an $id.
+func byID(id string) (text []byte, ok bool) {
+	name, _, _ := strings.Cut(strings.TrimPrefix(id, idPrefix), ":")
+	if info, ok := About(name); !ok || info.ID != id {
+		return nil, false
+	}
+	return Get(name)
 }
