@@ -1,9 +1,7 @@
 package schemas
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -15,12 +13,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
 const rankArtifact = "rank-artifact"
 
-func decode(t *testing.T, text []byte) any {
+func decodeText(t *testing.T, text []byte) any {
 	t.Helper()
 	var v any
 	if err := json.Unmarshal(text, &v); err != nil {
@@ -35,7 +32,7 @@ func load(t *testing.T, file string) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return decode(t, text).(map[string]any)
+	return decodeText(t, text).(map[string]any)
 }
 
 func schema(t *testing.T, name string) map[string]any {
@@ -44,50 +41,31 @@ func schema(t *testing.T, name string) map[string]any {
 	if !ok {
 		t.Fatalf("no schema %q", name)
 	}
-	return decode(t, text).(map[string]any)
+	return decodeText(t, text).(map[string]any)
 }
 
-func compile(t *testing.T, name string) *jsonschema.Schema {
+func compile(t testing.TB, name string) *Validator {
 	t.Helper()
-	text, _ := Get(name)
-	id := schema(t, name)["$id"].(string)
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource(id, bytes.NewReader(text)); err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := c.Compile(id)
+	v, err := Compile(name)
 	if err != nil {
 		t.Fatalf("%#v", err)
 	}
-	return compiled
+	return v
 }
 
-// faults returns the places of a document that break the schema, sorted: the validator's
-// own order varies.
-func faults(t *testing.T, s *jsonschema.Schema, doc any) []string {
+// faults returns the place and the keyword of each violation of a document.
+func faults(t *testing.T, v *Validator, doc any) (list []string) {
 	t.Helper()
-	err := s.Validate(doc)
-	if err == nil {
-		return nil
-	}
-	var invalid *jsonschema.ValidationError
-	if !errors.As(err, &invalid) {
+	text, err := json.Marshal(doc)
+	if err != nil {
 		t.Fatal(err)
 	}
-	var list []string
-	for _, e := range leaves(invalid) {
-		list = append(list, e.InstanceLocation+" "+e.KeywordLocation[strings.LastIndex(e.KeywordLocation, "/")+1:])
+	violations, err := v.Validate(text)
+	if err != nil {
+		t.Fatal(err)
 	}
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
-func leaves(e *jsonschema.ValidationError) (list []*jsonschema.ValidationError) {
-	if len(e.Causes) == 0 {
-		return []*jsonschema.ValidationError{e}
-	}
-	for _, cause := range e.Causes {
-		list = append(list, leaves(cause)...)
+	for _, one := range violations {
+		list = append(list, one.Pointer+" "+one.Keyword)
 	}
 	return list
 }
@@ -110,9 +88,17 @@ func TestNamesAndGet(t *testing.T) {
 }
 
 func TestHeads(t *testing.T) {
+	ids := map[any]bool{}
 	for _, name := range Names() {
 		compile(t, name)
 		s := schema(t, name)
+		if ids[s["$id"]] {
+			t.Errorf("%s: $id %v is another schema's, too", name, s["$id"])
+		}
+		ids[s["$id"]] = true
+		if info, ok := About(name); !ok || info.Name != name || info.ID != s["$id"] || info.Title != s["title"] || info.Title == "" {
+			t.Errorf("%s: about: %+v, %v", name, info, ok)
+		}
 		if got := s["$schema"]; got != "https://json-schema.org/draft/2020-12/schema" {
 			t.Errorf("%s: $schema %v", name, got)
 		}
@@ -133,7 +119,7 @@ func each(place string, s any, f func(place string, s map[string]any)) {
 				for name, named := range sub.(map[string]any) {
 					each(place+"/"+key+"/"+name, named, f)
 				}
-			} else if slices.Contains([]string{"items", "if", "then", "else"}, key) {
+			} else if slices.Contains([]string{"items", "additionalProperties", "propertyNames", "if", "then", "else"}, key) {
 				each(place+"/"+key, sub, f)
 			}
 		}
@@ -150,6 +136,8 @@ func TestEverythingIsDescribed(t *testing.T) {
 		{regexp.MustCompile(`(_seconds|_monotonic|/wall_time|/timeout)$`), "(seconds)"},
 		{regexp.MustCompile(`(tokens|max_model_len|capture_sizes?|giant_kv_threshold|/block_size)$`), "(tokens"},
 		{regexp.MustCompile(`_blocks`), "(blocks)"},
+		{regexp.MustCompile(`(_unix_ms|/timestamp)$`), "(ms)"},
+		{regexp.MustCompile(`/column$`), "(bytes)"},
 	}
 	for _, name := range Names() {
 		seen := 0
@@ -182,23 +170,53 @@ func TestEverythingIsDescribed(t *testing.T) {
 // A closed object would reject the files of a newer producer; a definition that nothing
 // refers to would describe nothing.
 func TestOpenAndUsed(t *testing.T) {
+	used, defined := map[string]bool{}, map[string]bool{}
 	for _, name := range Names() {
-		used := map[string]bool{}
 		s := schema(t, name)
-		each("", s, func(place string, s map[string]any) {
-			for _, key := range []string{"additionalProperties", "unevaluatedProperties", "propertyNames", "maxProperties"} {
-				if _, ok := s[key]; ok {
-					t.Errorf("%s%s has %s", name, place, key)
+		defs, _ := s["$defs"].(map[string]any)
+		for def := range defs {
+			defined[s["$id"].(string)+"#/$defs/"+def] = true
+		}
+		each("", s, func(place string, sub map[string]any) {
+			if _, isSchema := sub["additionalProperties"].(map[string]any); !isSchema && sub["additionalProperties"] != nil {
+				t.Errorf("%s%s is closed", name, place)
+			}
+			if ref, ok := sub["$ref"].(string); ok {
+				if strings.HasPrefix(ref, "#") {
+					ref = s["$id"].(string) + ref
+				}
+				if strings.Contains(ref, "#/$defs/") {
+					used[whole.FindString(ref)] = true
 				}
 			}
-			if ref, ok := s["$ref"].(string); ok {
-				used[strings.TrimPrefix(ref, "#/$defs/")] = true
+		})
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(defined)), slices.Sorted(maps.Keys(used))); diff != "" {
+		t.Errorf("definitions (-defined +used):\n%s", diff)
+	}
+}
+
+// whole is the part of a reference that names a definition.
+var whole = regexp.MustCompile(`^[^#]*#/\$defs/[^/]+`)
+
+// What a schema says with: the numbers of a document are bounded and the messages made
+// with these in mind. uniqueItems and multipleOf would see bounded numbers; what fails
+// under anyOf, oneOf and not has no one place; format depends on the validator.
+func TestKeywords(t *testing.T) {
+	known := strings.Fields(`$schema $id $defs $ref title description examples type const enum
+		properties required additionalProperties propertyNames minProperties maxProperties dependentRequired
+		items minItems maxItems minLength pattern minimum maximum if then else`)
+	for _, name := range Names() {
+		each("", schema(t, name), func(place string, s map[string]any) {
+			for key, value := range s {
+				if !slices.Contains(known, key) {
+					t.Errorf("%s%s has %s", name, place, key)
+				}
+				if ref, _ := value.(string); key == "$ref" && !strings.HasPrefix(ref, "#") && !strings.HasPrefix(ref, idPrefix) {
+					t.Errorf("%s%s refers to %s", name, place, ref)
+				}
 			}
 		})
-		defs, _ := s["$defs"].(map[string]any)
-		if diff := cmp.Diff(slices.Sorted(maps.Keys(defs)), slices.Sorted(maps.Keys(used))); diff != "" {
-			t.Errorf("%s: definitions (-defined +used):\n%s", name, diff)
-		}
 	}
 }
 
@@ -219,7 +237,7 @@ func documents(t *testing.T) map[string]any {
 	return map[string]any{
 		"new":     load(t, "rank-artifact.json"),
 		"legacy":  load(t, "rank-artifact-legacy.json"),
-		"minimal": decode(t, []byte(minimal)),
+		"minimal": decodeText(t, []byte(minimal)),
 	}
 }
 
@@ -252,39 +270,86 @@ func addUnknownKeys(v any) {
 
 // Every key of a real document must be described.
 func TestDescribesRealDocuments(t *testing.T) {
-	s := schema(t, rankArtifact)
 	for name, doc := range documents(t) {
-		if got := undescribed(s, s, doc, ""); got != nil {
+		if got := undescribed(t, rankArtifact, doc); got != nil {
 			t.Errorf("%s: not described: %q", name, got)
 		}
 	}
 }
 
-func undescribed(root, s map[string]any, v any, place string) (list []string) {
-	if ref, ok := s["$ref"].(string); ok {
-		s = root["$defs"].(map[string]any)[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any)
+// undescribed returns the places of a document that its schema does not describe.
+func undescribed(t *testing.T, name string, doc any) []string {
+	t.Helper()
+	list := place{t, schema(t, name), schema(t, name)}.undescribed(doc, "")
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// place is a schema inside the schema that is its root.
+type place struct {
+	t       *testing.T
+	root, s map[string]any
+}
+
+// chain returns a place and those that it refers to, one after the other.
+func (p place) chain() []place {
+	ref, ok := p.s["$ref"].(string)
+	if !ok {
+		return []place{p}
 	}
+	id, pointer, _ := strings.Cut(ref, "#/")
+	target := place{p.t, p.root, p.root}
+	if id != "" {
+		text, ok := byID(id)
+		if !ok {
+			p.t.Fatalf("no schema %q", id)
+		}
+		target.root = decodeText(p.t, text).(map[string]any)
+		target.s = target.root
+	}
+	for token := range strings.SplitSeq(pointer, "/") {
+		target.s = target.s[token].(map[string]any)
+	}
+	return append([]place{p}, target.chain()...)
+}
+
+// member returns the schema of a member, and whether the object has a form at all.
+func (p place) member(key string) (sub place, found, formed bool) {
+	for _, q := range p.chain() {
+		properties, ok := q.s["properties"].(map[string]any)
+		formed = formed || ok
+		if s, ok := properties[key].(map[string]any); ok {
+			return place{q.t, q.root, s}, true, true
+		}
+		if s, ok := q.s["additionalProperties"].(map[string]any); ok {
+			return place{q.t, q.root, s}, true, true
+		}
+	}
+	return place{}, false, formed
+}
+
+func (p place) undescribed(v any, at string) (list []string) {
 	switch v := v.(type) {
 	case map[string]any:
-		properties, ok := s["properties"].(map[string]any)
-		if !ok {
-			return nil // free form
-		}
-		for key, sub := range v {
-			described, ok := properties[key].(map[string]any)
-			if !ok {
-				list = append(list, place+"/"+key)
-				continue
+		for key, value := range v {
+			sub, found, formed := p.member(key)
+			if found {
+				list = append(list, sub.undescribed(value, at+"/"+key)...)
+			} else if formed {
+				list = append(list, at+"/"+key)
 			}
-			list = append(list, undescribed(root, described, sub, place+"/"+key)...)
 		}
 	case []any:
-		items, ok := s["items"].(map[string]any)
-		if !ok && len(v) > 0 {
-			return []string{place + "/*"}
+		for _, q := range p.chain() {
+			if items, ok := q.s["items"].(map[string]any); ok {
+				for _, value := range v {
+					list = append(list, place{q.t, q.root, items}.undescribed(value, at+"/*")...)
+				}
+				return list
+			}
 		}
-		for _, sub := range v {
-			list = append(list, undescribed(root, items, sub, place+"/*")...)
+		if len(v) > 0 && p.s["type"] != nil {
+			return []string{at + "/*"}
 		}
 	}
 	return list
@@ -312,13 +377,13 @@ func (e edit) apply(t *testing.T, doc any) {
 			delete(parent, last)
 			return
 		}
-		parent[last] = decode(t, []byte(e.value))
+		parent[last] = decodeText(t, []byte(e.value))
 	case []any:
 		i, err := strconv.Atoi(last)
 		if err != nil {
 			t.Fatal(err)
 		}
-		parent[i] = decode(t, []byte(e.value))
+		parent[i] = decodeText(t, []byte(e.value))
 	}
 }
 
