@@ -204,7 +204,7 @@ var whole = regexp.MustCompile(`^[^#]*#/\$defs/[^/]+`)
 // under anyOf, oneOf and not has no one place; format depends on the validator.
 func TestKeywords(t *testing.T) {
 	known := strings.Fields(`$schema $id $defs $ref title description examples type const enum
-		properties required additionalProperties propertyNames minProperties maxProperties dependentRequired
+		properties required additionalProperties propertyNames minProperties maxProperties
 		items minItems maxItems minLength pattern minimum maximum if then else`)
 	for _, name := range Names() {
 		each("", schema(t, name), func(place string, s map[string]any) {
