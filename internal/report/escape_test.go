@@ -119,6 +119,10 @@ func grammar(t *testing.T, format Format, r *Report, out string) {
 		if want := len(r.Findings) + len(r.Items.Values) + 1; len(lines) != want {
 			t.Errorf("%d lines, want %d: %s", len(lines), want, out)
 		}
+	case JUnit, GitLab, SARIF:
+		if err := checks[format](r, out); err != nil {
+			t.Errorf("%s: %v", format, err)
+		}
 	case GitHub:
 		for _, line := range lines {
 			if !strings.HasPrefix(line, "::error ") && !strings.HasPrefix(line, "::warning ") && !strings.HasPrefix(line, "::notice ") {

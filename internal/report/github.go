@@ -61,11 +61,16 @@ func labelled(label, text string) string {
 
 // annotate writes one workflow command; empty lines of the message are left out.
 func annotate(w io.Writer, level string, properties []string, message ...string) {
-	message = slices.DeleteFunc(message, func(line string) bool { return line == "" })
+	message = present(message)
 	for i, line := range message {
 		message[i] = escapeData.Replace(line)
 	}
 	fmt.Fprintf(w, "::%s %s::%s\n", level, strings.Join(properties, ","), strings.Join(message, "%0A"))
+}
+
+// present returns the lines that are not empty.
+func present(lines []string) []string {
+	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 
 func property(name, value string) string {

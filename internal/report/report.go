@@ -3,7 +3,8 @@
 // A command makes one [Report]: the findings of its checks, what could not be done, and
 // a summary or data of its own. [Print] writes it in one of the formats, the same for
 // every command: lines for people the way compilers write them, one JSON document, JSON
-// lines, or the annotations of a GitHub workflow.
+// lines, or what continuous integration shows: JUnit test results, annotations of a GitHub
+// workflow, a GitLab Code Quality report, a SARIF log.
 //
 // Whatever comes from a file is untrusted. No format lets a control character, an escape
 // sequence or a character that changes the direction of text through: see [Escape].
@@ -45,6 +46,7 @@ type Report struct {
 	Details  Object            // further members of the JSON document
 	Items    Items             // a list that is the command's result; JSON formats only
 	Quiet    bool              // leaves warnings out where people read
+	Version  string            // of fpm, where a format names it; may be empty
 }
 
 // Fatal is something that could not be done: a file that is missing, an unknown flag, a
@@ -124,11 +126,19 @@ const (
 	Text   Format = "text"   // lines for people
 	JSON   Format = "json"   // one document
 	JSONL  Format = "jsonl"  // a finding a line, then the document without them
+	JUnit  Format = "junit"  // test results in XML
 	GitHub Format = "github" // annotations of a workflow
+	GitLab Format = "gitlab" // a Code Quality report
+	SARIF  Format = "sarif"  // a log of the Static Analysis Results Interchange Format 2.1.0
 )
 
 // Formats returns every format, the default first.
-func Formats() []Format { return []Format{Text, JSON, JSONL, GitHub} }
+func Formats() []Format { return []Format{Text, JSON, JSONL, JUnit, GitHub, GitLab, SARIF} }
+
+// ForFindings tells whether a format has a place for findings and none for other results.
+func (f Format) ForFindings() bool {
+	return !slices.Contains([]Format{Text, JSON, JSONL}, f)
+}
 
 // ParseFormat returns the format of a name. The error names the formats there are.
 func ParseFormat(name string) (Format, error) {
@@ -159,8 +169,14 @@ func Print(w io.Writer, format Format, r *Report, opt TextOptions) error {
 		err = printJSON(b, r)
 	case JSONL:
 		err = printJSONLines(b, r)
+	case JUnit:
+		printJUnit(b, r)
 	case GitHub:
 		printGitHub(b, r)
+	case GitLab:
+		err = printGitLab(b, r)
+	case SARIF:
+		err = printSARIF(b, r)
 	default:
 		printText(b, r, opt)
 	}
@@ -203,11 +219,14 @@ func (r *Report) closing() string {
 // outcome says how the command ended and how many findings there are.
 func (r *Report) outcome() string {
 	text := "fpm " + Escape(r.Command) + ": " + string(r.Status) + ": " + plural(r.Errors, "error") + ", " + plural(r.Warnings, "warning")
-	if cut := r.Total - len(r.Findings); cut > 0 {
+	if r.cut() > 0 {
 		text += fmt.Sprintf(" (%d of them printed; --max-findings 0 prints all)", len(r.Findings))
 	}
 	return text
 }
+
+// cut returns how many findings are not printed.
+func (r *Report) cut() int { return r.Total - len(r.Findings) }
 
 func plural(n int, noun string) string {
 	if n == 1 {

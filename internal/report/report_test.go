@@ -52,6 +52,7 @@ const hostile = "a\x1b[31mred\x1b]0;title\x07\r\n::error::x\t\x7f\u009b2J\u202eg
 
 func reports() map[string]*Report {
 	rejected := reportOf("merge", faults())
+	rejected.Version = "v1.2.3"
 
 	cut := reportOf("merge", faults())
 	cut.Findings = cut.Findings[:2]
@@ -90,7 +91,13 @@ func reports() map[string]*Report {
 	bad.Fail(&exitcode.Error{Code: exitcode.Failed, File: hostile, Message: hostile, Hint: hostile})
 	bad.Details = Object{{"output", hostile}, {"inputs", []string{hostile}}, {"other", []any{hostile}}}
 
+	repeated := finding.NewCollector(0)
+	for i := range int64(3) {
+		repeated.Add(finding.Finding{Rule: finding.SampleEstimate, File: "./run/a.json", Pointer: "/results/7", Offset: i, Line: 9, Column: 1 + int(i), Message: "differs", Expected: "[1](2) & <3>"})
+	}
+
 	return map[string]*Report{
+		"twice":    reportOf("merge", repeated),
 		"rejected": rejected, "cut": cut, "quiet": quiet, "failed": failed, "usage": usage, "ok": ok,
 		"warning": warning, "items": items, "hostile": bad,
 		"body": body, "body-rejected": bodyRejected, "body-failed": bodyFailed,
@@ -119,22 +126,23 @@ func print(t *testing.T, format Format, r *Report, opt TextOptions) string {
 func TestGolden(t *testing.T) {
 	formats := map[string][]Format{
 		"rejected": Formats(),
-		"cut":      {Text, JSONL},
-		"quiet":    {Text, GitHub},
+		"cut":      {Text, JSONL, JUnit, GitLab, SARIF},
+		"quiet":    {Text, GitHub, JUnit, GitLab},
 		"failed":   Formats(),
 		"usage":    Formats(),
 		"ok":       Formats(),
-		"warning":  {Text, GitHub},
+		"warning":  {Text, GitHub, JUnit, GitLab},
 		"items":    {Text, JSON, JSONL},
 		"hostile":  Formats(),
 
-		"body":          {Text, GitHub},
+		"twice":         {JUnit},
+		"body":          {Text, GitHub, SARIF},
 		"body-rejected": {Text},
 		"body-failed":   {Text},
 	}
 	for name, r := range reports() {
 		for _, format := range formats[name] {
-			golden(t, name+"."+string(format), print(t, format, r, TextOptions{}))
+			golden(t, name+"."+string(format), withoutTable(format, print(t, format, r, TextOptions{})))
 		}
 	}
 	golden(t, "failed.color", print(t, Text, reports()["failed"], TextOptions{Color: true}))
@@ -210,7 +218,7 @@ func TestParseFormat(t *testing.T) {
 	for _, name := range []string{"", "xml", "JSON"} {
 		if got, err := ParseFormat(name); err == nil {
 			t.Errorf("ParseFormat(%q) = %s", name, got)
-		} else if !strings.Contains(err.Error(), "text, json, jsonl, github") {
+		} else if !strings.Contains(err.Error(), "text, json, jsonl, junit, github, gitlab, sarif") {
 			t.Errorf("the error names no formats: %v", err)
 		}
 	}

@@ -82,15 +82,19 @@ func note(w io.Writer, opt TextOptions, label, text string) {
 func PrintFatal(w io.Writer, r *Report, opt TextOptions) error {
 	var b strings.Builder
 	for _, f := range r.Fatal {
-		b.WriteString(opt.paint(red, "fpm:") + " ")
-		if f.File != "" {
-			b.WriteString(Escape(f.File) + ": ")
-		}
-		b.WriteString(Escape(f.Message) + "\n")
-		if f.Hint != "" {
-			b.WriteString("    " + opt.paint(faint, "hint:") + " " + escapeCut(f.Hint, maxValue) + "\n")
-		}
+		printFatal(&b, f, opt)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func printFatal(w io.Writer, f Fatal, opt TextOptions) {
+	fmt.Fprint(w, opt.paint(red, "fpm:"), " ")
+	if f.File != "" {
+		fmt.Fprint(w, Escape(f.File), ": ")
+	}
+	fmt.Fprintln(w, Escape(f.Message))
+	if f.Hint != "" {
+		fmt.Fprintf(w, "    %s %s\n", opt.paint(faint, "hint:"), escapeCut(f.Hint, maxValue))
+	}
 }
