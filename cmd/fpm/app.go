@@ -71,7 +71,7 @@ func (a *app) finish(r *report.Report) error {
 // finishAside is finish for a command whose data is on standard output: the report goes
 // to standard error.
 func (a *app) finishAside(r *report.Report) error {
-	r.Quiet = a.opts.quiet
+	a.dress(r)
 	opt := report.TextOptions{Color: a.color(a.stderr)}
 	// With standard error gone there is nowhere left to say so.
 	_ = report.Print(a.stderr, a.opts.format, r, opt)
@@ -87,7 +87,7 @@ func (a *app) finishAside(r *report.Report) error {
 // print prints a report: what could not be done on standard error, where people read it,
 // everything else on standard output. Errors are not those of the streams.
 func (a *app) print(r *report.Report) error {
-	r.Quiet = a.opts.quiet
+	a.dress(r)
 	err := report.Print(a.stdout, a.opts.format, r, report.TextOptions{Color: a.color(a.stdout.w)})
 	if err != nil && a.stdout.err == nil {
 		return err // those of the stream are told at the end
@@ -97,6 +97,11 @@ func (a *app) print(r *report.Report) error {
 		_ = report.PrintFatal(a.stderr, r, report.TextOptions{Color: a.color(a.stderr)})
 	}
 	return nil
+}
+
+// dress sets what is the same for every report.
+func (a *app) dress(r *report.Report) {
+	r.Quiet, r.Version = a.opts.quiet, programVersion()
 }
 
 // reported is the exit status of a command that has printed its report.

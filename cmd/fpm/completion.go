@@ -28,7 +28,7 @@ PowerShell, for the running shell; add the line to the profile to keep it:
 
   fpm completion powershell | Out-String | Invoke-Expression`
 
-func newCompletion() *cobra.Command {
+func newCompletion(a *app) *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:   "completion SHELL",
@@ -44,6 +44,9 @@ func newCompletion() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.noFindings(cmd); err != nil {
+				return err
+			}
 			write, ok := completionScript(cmd.Root(), args[0])
 			if !ok {
 				return mistyped(cmd, fmt.Sprintf("no completion for %q: the shells are %s", args[0], strings.Join(shells, ", ")), args[0], shells)

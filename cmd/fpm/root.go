@@ -42,7 +42,7 @@ func newRoot(a *app) *cobra.Command {
 		newSimulate(a),
 		newRules(a),
 		newVersion(a),
-		newCompletion(),
+		newCompletion(a),
 	)
 	a.prepare(root)
 	return root

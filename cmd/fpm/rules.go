@@ -45,7 +45,7 @@ changes the exit status.`,
 
 // noFindings refuses a format that is made for findings when a command has none.
 func (a *app) noFindings(cmd *cobra.Command) error {
-	if a.opts.format == report.GitHub {
+	if a.opts.format.ForFindings() {
 		return &exitcode.Error{
 			Code:    exitcode.Usage,
 			Message: fmt.Sprintf("--format %s is for findings, and %s has none", a.opts.format, commandName(cmd)),
