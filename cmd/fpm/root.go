@@ -41,6 +41,7 @@ func newRoot(a *app) *cobra.Command {
 		newServe(a),
 		newSimulate(a),
 		newRules(a),
+		newSchema(a),
 		newVersion(a),
 		newCompletion(a),
 	)

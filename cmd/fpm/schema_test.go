@@ -1,0 +1,32 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/fpm-project/fpm/schemas"
+)
+
+// The page of the formats names every schema, and what this program prints is one of the
+// documents.
+func TestSchemasOfTheProgram(t *testing.T) {
+	page, err := os.ReadFile("../../docs/formats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range schemas.Names() {
+		if !strings.Contains(string(page), "| [`"+name+"`](../schemas/"+name+".schema.json) | ") {
+			t.Errorf("docs/formats.md does not name the schema %s", name)
+		}
+	}
+	for _, args := range []string{"schema", "rules", "version", "merge /nowhere", "merge ../../testdata/broken", "merge ../../testdata/demo --check", "no-such-command", "--no-such-flag", "simulate run"} {
+		var stdout, stderr bytes.Buffer
+		run(t.Context(), append(strings.Fields(args), "--format", "json"), strings.NewReader(""), &stdout, &stderr, func(string) string { return "" })
+		got, err := schemas.Validate("report", stdout.Bytes())
+		if err != nil || len(got) > 0 {
+			t.Errorf("fpm %s prints no report: %+v, %v\n%s", args, got, err, stdout.String())
+		}
+	}
+}
