@@ -24,7 +24,7 @@ func TestBundle(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %#v", name, err)
 		}
-		for _, document := range []string{row, manifest, reply, minimal} {
+		for _, document := range []string{row, reply, minimal} {
 			doc, err := decode([]byte(document))
 			if err != nil {
 				t.Fatal(err)
@@ -53,7 +53,6 @@ func TestReferredTo(t *testing.T) {
 		"merged-artifact":      "urn:fpm:schema:rank-artifact:2",
 		"rank-artifact":        "",
 		"report":               "",
-		"trace-manifest":       "",
 		"trace-row":            "urn:fpm:schema:rank-artifact:2",
 		"worker-probe":         "urn:fpm:schema:worker-probe-replies:1",
 		"worker-probe-replies": "",

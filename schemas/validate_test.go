@@ -35,31 +35,6 @@ const row = `{
 	}
 }`
 
-const manifest = `{
-	"schema": "fpm.trace.manifest",
-	"schema_version": 1,
-	"complete": true,
-	"unobserved": ["messages that the publisher dropped before it numbered them"],
-	"streams": [
-		{
-			"producer_id": "7587894", "dp_rank": 0,
-			"received": 12, "written": 10, "heartbeats": 4, "busy_rows": 6,
-			"sequence_gaps": {"runs": 1, "missing_messages": 3}, "restarts": 0,
-			"rejected": {"frames": 0, "too-large": 0, "sequence": 0, "msgpack": 1, "not-a-map": 0, "version": 1, "field": 0},
-			"queue_drops": 0, "disk_drops": 0,
-			"first": {"counter_id": 17, "observed_at_unix_ms": 1767225600123},
-			"last": {"counter_id": 31, "observed_at_unix_ms": 1767225612200},
-			"files": ["/tmp/dynamo-fpm.7587894.000000.jsonl.gz"]
-		},
-		{
-			"producer_id": null, "dp_rank": null,
-			"received": 1, "written": 0, "heartbeats": 0, "busy_rows": 0,
-			"sequence_gaps": {"runs": 0, "missing_messages": 0}, "restarts": 0, "rejected": {"frames": 1},
-			"queue_drops": 0, "disk_drops": 0, "first": null, "last": null, "files": []
-		}
-	]
-}`
-
 const reply = `{
 	"dp_rank": 0, "worker_rank": 1, "tp_rank": 1, "pp_rank": 0, "pcp_rank": null,
 	"attention_backends": {"model.layers.0.self_attn.attn": "FLASHINFER_MLA"},
@@ -70,7 +45,6 @@ const reply = `{
 const (
 	event   = "/event"
 	payload = "/event/fpm"
-	stream  = "/streams/0"
 )
 
 // judgement is a change of a document and the violation that it makes, "" for none.
@@ -141,28 +115,6 @@ func TestTraceRow(t *testing.T) {
 		{edit{payload + "/queued_requests", ""}, payload + " required"},
 		{edit{payload + "/queued_requests/num_prefill_requests", ""}, payload + "/queued_requests required"},
 		{edit{payload + "/queued_requests/var_prefill_length", "null"}, payload + "/queued_requests/var_prefill_length type"},
-	})
-}
-
-func TestTraceManifest(t *testing.T) {
-	judge(t, "trace-manifest", manifest, []judgement{
-		{edit{"/complete", "false"}, ""},
-		{edit{"/streams", "[]"}, ""},
-		{edit{stream + "/first", "null"}, ""},
-		{edit{stream + "/rejected/of-the-future", "3"}, ""},
-		{edit{"/schema", `"fpm.report"`}, "/schema const"},
-		{edit{"/complete", ""}, " required"},
-		{edit{"/complete", `"yes"`}, "/complete type"},
-		{edit{"/unobserved", "[]"}, "/unobserved minItems"},
-		{edit{stream + "/received", "-1"}, stream + "/received minimum"},
-		{edit{stream + "/written", ""}, stream + " required"},
-		{edit{stream + "/sequence_gaps", "3"}, stream + "/sequence_gaps type"},
-		{edit{stream + "/sequence_gaps/runs", ""}, stream + "/sequence_gaps required"},
-		{edit{stream + "/rejected/msgpack", "0.5"}, stream + "/rejected/msgpack type"},
-		{edit{stream + "/rejected/of-the-future", `"many"`}, stream + "/rejected/of-the-future type"},
-		{edit{stream + "/last/counter_id", ""}, stream + "/last required"},
-		{edit{stream + "/files", "null"}, stream + "/files type"},
-		{edit{stream + "/files", `[""]`}, stream + "/files/0 minLength"},
 	})
 }
 
@@ -392,9 +344,8 @@ func TestMessages(t *testing.T) {
 		{"trace-row", "/timestamp", ``, "required", `missing properties: 'timestamp'`},
 		{"trace-row", payload + "/scheduled_requests/sum_prefill_tokens", `-1`, "minimum", `must be at least 0`},
 		{"trace-row", payload, `null`, "type", `expected object, but got null`},
-		{"trace-manifest", "/unobserved", `[]`, "minItems", `minimum 1 items required, but found 0 items`},
 	} {
-		doc := decodeText(t, []byte(map[string]string{"trace-row": row, "trace-manifest": manifest}[c.name]))
+		doc := decodeText(t, []byte(row))
 		edit{c.pointer, c.value}.apply(t, doc)
 		text, err := json.Marshal(doc)
 		if err != nil {
@@ -416,7 +367,7 @@ func FuzzValidate(f *testing.F) {
 		validators = append(validators, compile(f, name))
 	}
 	for i := range names {
-		for _, text := range []string{row, manifest, reply, "[" + reply + "]", minimal, "{}", "null", `{"dp":{"rank":1e1000001}}`, `["\ud800"]`, `{"ranks":{"a%2f/~":1}}`} {
+		for _, text := range []string{row, reply, "[" + reply + "]", minimal, "{}", "null", `{"dp":{"rank":1e1000001}}`, `["\ud800"]`, `{"ranks":{"a%2f/~":1}}`} {
 			f.Add(uint8(i), []byte(text))
 		}
 	}
