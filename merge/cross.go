@@ -125,10 +125,11 @@ func (r *run) checkReferences() {
 		}
 	}
 	for group := range g.len() {
-		for rank, f := range loaded {
-			cell, ok := g.cell(group, rank)
-			switch {
-			case !ok || g.fpms.at(cell).Len == 0:
+		first := g.start(group)
+		for cell := first; cell < min(g.start(group+1), first+len(loaded)); cell++ {
+			rank := cell - first
+			switch f := loaded[rank]; {
+			case g.fpms.at(cell).Len == 0:
 			case f != nil:
 				r.checkReference(group, rank, cell, f)
 			case !given[rank]:

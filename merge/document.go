@@ -38,14 +38,17 @@ func (r *run) write() {
 	defer func() { r.fail(file.Abort()) }()
 	d := newDocument(r, file, path)
 	if err := d.write(); err != nil {
-		r.fail(err)
+		if r.checkUnchanged() { // or else the change is the reason
+			r.fail(err)
+		}
 		return
 	}
 	if err := file.Sync(); err != nil {
 		r.fail(err)
 		return
 	}
-	if r.ctx.Err() != nil || !r.checkUnchanged() {
+	// The target may have become another run's since it was looked at.
+	if r.ctx.Err() != nil || !r.checkUnchanged() || !r.checkTarget(path) {
 		return
 	}
 	if _, err := atomicfile.RemoveRegular(artifact.Sidecar(path)); err != nil {
@@ -161,7 +164,7 @@ func (d *document) writeMembers() error {
 	d.out.buf = append(d.out.buf, '{')
 	have := map[string]bool{}
 	for _, m := range d.r.ref.members {
-		if m.name == "warmup_evidence" && d.r.contract.Execution == protocol.Declared {
+		if d.drops(m.name) {
 			continue
 		}
 		have[m.name] = true
@@ -179,6 +182,20 @@ func (d *document) writeMembers() error {
 	}
 	d.out.buf = append(d.out.buf, "\n}"...)
 	return nil
+}
+
+// drops tells whether a key of the reference has no place in the merged document: one
+// that became another, and those of a merge which this merge does not give a value.
+func (d *document) drops(name string) bool {
+	switch name {
+	case "warmup_evidence":
+		return d.r.contract.Execution == protocol.Declared
+	case "worker_probe_path":
+		return !d.block
+	case "rank_warmup_evidence":
+		return d.r.contract.Execution != protocol.Declared
+	}
+	return false
 }
 
 // member writes one key, with the merged value where there is one and the reference's

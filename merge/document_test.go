@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -453,5 +454,35 @@ func TestLoneSurrogates(t *testing.T) {
 	twice := build(t, two()).apply(t, inText(1, `"valid"`, `"\ud800": 1, "\uD800": 2, "valid"`))
 	if result := runMerge(t, Options{Inputs: twice.write(t, t.TempDir())[:1]}); len(result.Findings) != 1 || result.Findings[0].Rule != finding.JSONDuplicateKey {
 		t.Errorf("a surrogate key twice: %v", result.Findings)
+	}
+}
+
+// What a merge would say is not taken from an input that says it already.
+func TestForgedKeys(t *testing.T) {
+	s := two()
+	s.legacy, s.bare = true, true
+	forged := does(every(set("/worker_probe_path", `"/etc/passwd"`)), every(set("/rank_warmup_evidence", `{"0": "forged"}`)), every(set("/rank_files", `["forged"]`)))
+	r := build(t, s).apply(t, forged...)
+	result := runMerge(t, Options{Inputs: r.write(t, t.TempDir())[:1]})
+	if result.Output == "" {
+		t.Fatal(result.Findings, result.Failures)
+	}
+	text := readFile(t, result.Output)
+	for _, word := range []string{"passwd", "forged", "worker_probe_path", "rank_warmup_evidence"} {
+		if strings.Contains(text, word) {
+			t.Errorf("the merged artifact has %q:\n%s", word, text)
+		}
+	}
+}
+
+// A block of many small values is refused rather than held.
+func TestLargeBlock(t *testing.T) {
+	many := "[" + strings.Repeat("0,", 600_000) + "0]"
+	for _, pointer := range []string{"/coverage/x", "/timing/x", "/dp/x", "/iteration_groups/0/point/x"} {
+		r := build(t, two()).apply(t, every(set(pointer, many)))
+		result := runMerge(t, Options{Inputs: r.write(t, t.TempDir())[:1]})
+		if !slices.Contains(rules(result), finding.InputLimit) || result.Output != "" {
+			t.Errorf("%s: %v, %v", pointer, rules(result), result.Failures)
+		}
 	}
 }

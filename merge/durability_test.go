@@ -85,7 +85,8 @@ func TestChangedInput(t *testing.T) {
 			text, err := os.ReadFile(path)
 			return errors.Join(err, os.WriteFile(path+".new", text, 0o666), os.Rename(path+".new", path))
 		},
-		"removed": os.Remove,
+		"removed":   os.Remove,
+		"truncated": func(path string) error { return os.Truncate(path, 5000) },
 	}
 	for name, do := range change {
 		for _, rank := range []int{0, 1} {

@@ -89,10 +89,10 @@ func (sc *scanner) judgeDP() {
 			want = "an integer from 0 to " + strconv.Itoa(f.size-1)
 		}
 		sc.under(finding.RankDP, "dp", "rank", dp, "dp.rank is no rank of the run", want)
-	case f.named && rank != int64(f.rank):
-		f.misnamed = true
-		sc.under(finding.RankDP, "dp", "rank", dp, "dp.rank contradicts the file's name", strconv.Itoa(f.rank))
-	case !f.named:
+	case f.nameRank != finding.NoRank && rank != int64(f.nameRank):
+		f.misnamed = rank != int64(f.rank)
+		sc.under(finding.RankDP, "dp", "rank", dp, "dp.rank contradicts the file's name", strconv.Itoa(f.nameRank))
+	case f.rank == finding.NoRank:
 		f.rank = int(rank)
 	}
 	f.dpRank = field(dp.Get("rank"))
@@ -119,7 +119,7 @@ func (sc *scanner) judgeEnvelope() {
 		sc.judgeComplete(c)
 	case "partial":
 		sc.judgePartial(c)
-		if sc.isReference() {
+		if sc.isReference() && c.expected >= 0 && c.completed >= 0 {
 			sc.scope.Says(finding.RankPartialRun, "/status", sc.offset("status"), partialRun(c), "", "")
 		}
 	}
@@ -268,11 +268,17 @@ func (sc *scanner) judgeIdentity() {
 	if a, b := ref["coverage"], sc.head["coverage"]; isObject(a) && isObject(b) {
 		sc.diff(finding.RunCoverage, "/coverage", a, b)
 	}
-	sc.diff(finding.RunStopReason, "/stop_reason", orNull(ref["stop_reason"]), orNull(sc.head["stop_reason"]))
+	if a, b := orNull(ref["stop_reason"]), orNull(sc.head["stop_reason"]); isScalar(a) && isScalar(b) {
+		sc.diff(finding.RunStopReason, "/stop_reason", a, b)
+	}
 	sc.judgeProtocol(ref["measurement_protocol"], sc.head["measurement_protocol"])
 }
 
 func isObject(v *jsonvalue.Value) bool { return v != nil && v.Kind == jsonvalue.Object }
+
+func isScalar(v *jsonvalue.Value) bool {
+	return v.Kind != jsonvalue.Object && v.Kind != jsonvalue.Array
+}
 
 func orNull(v *jsonvalue.Value) *jsonvalue.Value {
 	if v == nil {

@@ -14,12 +14,12 @@ const maxBlock = 16 << 20
 
 // rankFile is one rank's artifact, and what is kept of it after it was read.
 type rankFile struct {
-	path  string
-	index int
-	rank  int  // of the name, else of the content; finding.NoRank when neither tells
-	named bool // the name tells the rank
-	in    *input.File
-	src   *source
+	path     string
+	index    int
+	rank     int // of the name, else of the content; finding.NoRank when neither tells
+	nameRank int // rank that the name stands for; finding.NoRank when it tells none
+	in       *input.File
+	src      *source
 
 	parsed  bool // the text is sound and holds an object
 	err     error

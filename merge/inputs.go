@@ -58,7 +58,14 @@ func (r *run) parseInputs() (explicit bool, err error) {
 		return false, &exitcode.Error{Code: exitcode.Usage, Message: "the base path is empty", Hint: "name the rank 0 file, its directory, or all rank files"}
 	}
 	const slash = string(filepath.Separator)
-	if info, err := os.Stat(path); strings.HasSuffix(path, slash) || (err == nil && info.IsDir()) {
+	info, err := os.Stat(path)
+	switch entries, dirErr := os.ReadDir(path); {
+	case r.opt.Wait == 0 && dirErr == nil && len(entries) == 0:
+		return false, &exitcode.Error{Code: exitcode.Usage, File: path, Message: "the directory is empty: there is no input", Hint: "name the directory of the run, or rank 0's file"}
+	case r.opt.Wait == 0 && errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(path, "*?"):
+		return false, &exitcode.Error{Code: exitcode.Usage, File: path, Message: "the pattern matches nothing: there is no input", Hint: "name the directory of the run, or rank 0's file"}
+	}
+	if strings.HasSuffix(path, slash) || (err == nil && info.IsDir()) {
 		path = strings.TrimSuffix(path, slash) + slash + artifact.DefaultName
 	} else if _, _, named := artifact.SplitRank(path); named {
 		r.opt.Inputs = []string{path}
@@ -68,14 +75,14 @@ func (r *run) parseInputs() (explicit bool, err error) {
 	return false, nil
 }
 
-// add opens a file; rank is finding.NoRank when its name does not tell.
-func (r *run) add(path string, rank int, named bool) *rankFile {
+// add opens a file whose name stands for a rank, or for finding.NoRank.
+func (r *run) add(path string, nameRank int) *rankFile {
 	in, err := input.Open(path, input.Options{Spool: r.spool})
 	if err != nil {
 		r.fail(&exitcode.Error{Code: exitcode.Failed, Message: err.Error(), Err: err, Hint: hintFor(err)})
 		return nil
 	}
-	f := &rankFile{path: path, rank: rank, named: named, in: in, ledger: nil}
+	f := &rankFile{path: path, rank: nameRank, nameRank: nameRank, in: in}
 	f.src = &source{run: r, in: in}
 	r.files = append(r.files, f)
 	if r.opt.Progress != nil {
@@ -94,17 +101,19 @@ func hintFor(err error) string {
 	return ""
 }
 
-// openExplicit opens files that were named one by one. Their rank is that of their name,
-// or else that of their content.
+// openExplicit opens files that were named one by one. Their rank is that of their
+// content, or else that of their name.
 func (r *run) openExplicit() {
 	for _, path := range r.opt.Inputs {
 		_, rank, named := artifact.SplitRank(path)
-		f := r.add(path, rank, named)
-		switch {
-		case f == nil:
-			r.reported[rank] = true // a name without a rank is that of rank 0
-		case !named:
-			f.rank, _ = peekDP(f.src)
+		if !named {
+			rank = finding.NoRank
+		}
+		f := r.add(path, rank)
+		if f == nil {
+			r.reported[max(rank, 0)] = true // a name without a rank is that of rank 0
+		} else if rank, _ := peekDP(f.src); rank != finding.NoRank {
+			f.rank = rank
 		}
 	}
 	slices.SortStableFunc(r.files, func(a, b *rankFile) int {
@@ -162,7 +171,7 @@ func (r *run) openRank(rank int) *rankFile {
 	case err != nil:
 		r.fail(&exitcode.Error{Code: exitcode.Failed, Message: err.Error(), Err: err})
 	default:
-		if f := r.add(path, rank, true); f != nil {
+		if f := r.add(path, rank); f != nil {
 			if len(r.files) > manyFiles {
 				r.fail(f.in.Suspend())
 			}

@@ -128,7 +128,11 @@ func (r *run) merge() {
 	}
 	r.read()
 	r.compareRun()
-	if r.ctx.Err() != nil || len(r.failures)+len(r.missing) > 0 || r.out.Errors() > 0 {
+	if r.ctx.Err() != nil || len(r.failures)+len(r.missing) > 0 {
+		return
+	}
+	if r.out.Errors() > 0 {
+		r.checkUnchanged() // what was found in a file that changes says nothing about the run
 		return
 	}
 	r.result.RunID, r.result.GlobalSize, r.result.Points = r.ref.runID, r.size(), r.groups.len()

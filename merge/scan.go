@@ -101,7 +101,7 @@ func (r *run) failText(f *rankFile, err error) {
 	about := strings.TrimPrefix(err.Error(), f.path+": ")
 	switch {
 	case errors.As(err, &fault):
-		scope.Says(fault.Rule, fault.Pointer, fault.Offset, fault.Message, "", "")
+		scope.Says(fault.Rule, fault.Pointer, fault.Offset, about, "", "")
 	case errors.As(err, &corrupt), errors.Is(err, io.ErrUnexpectedEOF):
 		scope.Says(finding.JSONSyntax, "", at, about, "", "")
 	case errors.As(err, &limit):
@@ -143,8 +143,9 @@ func (sc *scanner) member(name []byte) (err error) {
 	}
 	kind, start := jsonvalue.Kind(sc.s.Peek()), sc.s.NextOffset()
 	switch key {
-	case "schema_version", "artifact_type", "status", "valid", "usable", "stop_reason", "run_id", "grid_digest",
-		"coverage", "dp", "timing", "error", "measurement_protocol":
+	case "schema_version", "artifact_type", "status", "valid", "usable", "stop_reason", "run_id", "grid_digest", "error":
+		sc.head[key], err = sc.readScalar(kind)
+	case "coverage", "dp", "timing", "measurement_protocol":
 		sc.head[key], err = sc.s.Tree(maxBlock)
 	case "skipped_points", "missing_phases":
 		n := 0
@@ -176,6 +177,16 @@ func (sc *scanner) member(name []byte) (err error) {
 		sc.f.members[len(sc.f.members)-1].span = at.Span
 	}
 	return err
+}
+
+// readScalar reads a value that rules take for a scalar. Of a container, which breaks
+// them, only that it is one is kept.
+func (sc *scanner) readScalar(kind jsonvalue.Kind) (*jsonvalue.Value, error) {
+	if kind != jsonvalue.Object && kind != jsonvalue.Array {
+		return sc.s.Tree(jsonstream.DefaultLiteral)
+	}
+	span, err := sc.s.Skip()
+	return &jsonvalue.Value{Kind: kind, Offset: span.Off}, err
 }
 
 // readGroups reads the iteration groups as they come: of the reference in full, unless

@@ -26,6 +26,7 @@ type awaited struct {
 	looked fs.FileInfo
 	state  string // why it is not ready
 	ready  bool
+	faulty bool // what is wrong with it will not go away by waiting
 }
 
 // waiter waits for the files of a run to be there and to be complete JSON.
@@ -83,10 +84,10 @@ func (r *run) otherRanks(path string) (ranks []int) {
 // poll looks at the files until all are ready or the time is over.
 func (w *waiter) poll() bool {
 	for {
-		pending := w.look()
+		pending, faulty := w.look()
 		now := time.Now()
 		switch {
-		case len(pending) == 0:
+		case len(pending) == 0 || faulty:
 			return true
 		case now.After(w.hard) && (w.warn || w.r.opt.Grace == 0):
 			for _, a := range pending {
@@ -124,13 +125,16 @@ func (w *waiter) warning(pending []*awaited) {
 	w.r.opt.Warn(fmt.Sprintf("still waiting for %s: %s are over, giving up in %s", strings.Join(names, ", "), w.r.opt.Wait, w.r.opt.Grace))
 }
 
-func (w *waiter) look() (pending []*awaited) {
+// look returns the files that are not ready, and whether another has a fault: that is
+// reported at once.
+func (w *waiter) look() (pending []*awaited, faulty bool) {
 	for _, a := range w.files {
 		if !a.ready {
 			a.ready = w.isReady(a)
 		}
+		faulty = faulty || a.faulty
 	}
-	return slices.DeleteFunc(slices.Clone(w.files), func(a *awaited) bool { return a.ready })
+	return slices.DeleteFunc(slices.Clone(w.files), func(a *awaited) bool { return a.ready }), faulty
 }
 
 // isReady tells whether there is no more reason to wait for a file: it is complete, or
@@ -143,6 +147,7 @@ func (w *waiter) isReady(a *awaited) bool {
 			return false
 		}
 		if err != nil {
+			a.faulty = true
 			return true
 		}
 		a.path = path
@@ -153,22 +158,28 @@ func (w *waiter) isReady(a *awaited) bool {
 		a.state = "the file is missing"
 		return false
 	case err != nil:
+		a.faulty = true
 		return true
 	case a.looked != nil && os.SameFile(info, a.looked) && info.Size() == a.looked.Size() && info.ModTime().Equal(a.looked.ModTime()):
 		return false
 	}
 	a.looked, a.state = info, "the file is incomplete"
-	return !truncated(w.r, a.path)
+	err = w.check(a.path)
+	var fault *jsonstream.Fault
+	if errors.Is(err, fs.ErrNotExist) || (errors.As(err, &fault) && fault.Truncated) {
+		return false
+	}
+	a.faulty = err != nil
+	return true
 }
 
-// truncated tells whether a file ends too early and is sound up to there.
-func truncated(r *run, path string) bool {
+// check reads a file to its end.
+func (w *waiter) check(path string) error {
 	in, err := input.Open(path, input.Options{})
 	if err != nil {
-		return errors.Is(err, fs.ErrNotExist)
+		return err
 	}
 	defer in.Close()
-	_, err = jsonstream.Check(&source{run: r, in: in}, jsonstream.Limits{})
-	var fault *jsonstream.Fault
-	return errors.As(err, &fault) && fault.Truncated
+	_, err = jsonstream.Check(&source{run: w.r, in: in}, jsonstream.Limits{})
+	return err
 }

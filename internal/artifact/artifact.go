@@ -14,6 +14,8 @@
 package artifact
 
 import (
+	"errors"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -87,7 +89,10 @@ func SplitRank(path string) (base Base, rank int, ok bool) {
 	}
 	digits := full.Stem[mark+len(rankMark):]
 	rank, err := strconv.Atoi(digits)
-	if err != nil || rank < 0 || strconv.Itoa(rank) != digits {
+	switch {
+	case errors.Is(err, strconv.ErrRange) && strings.Trim(digits, "0123456789") == "" && digits[0] != '0':
+		rank = math.MaxInt // a number all the same, and no rank that a file can hold
+	case err != nil || rank < 0 || strconv.Itoa(rank) != digits:
 		return Base{}, 0, false
 	}
 	full.Stem = full.Stem[:mark]

@@ -3,6 +3,7 @@ package artifact
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,7 +83,7 @@ func TestSplitRank(t *testing.T) {
 		{"stem_DP3.json", "", 0},
 		{"stemdp3.json", "", 0},
 		{"_dp3.json", "", 0},
-		{"stem_dp99999999999999999999.json", "", 0},
+		{"stem_dp99999999999999999999.json", "stem.json", math.MaxInt},
 		{"stem_dp٣.json", "", 0},
 		{"dir_dp3/stem.json", "", 0},
 		{"dir_dp3/", "", 0},

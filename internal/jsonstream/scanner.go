@@ -17,6 +17,8 @@ package jsonstream
 import (
 	"bufio"
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -449,8 +451,18 @@ func readTree(parser *jsonvalue.Parser, src io.ReaderAt, span Span) (*jsonvalue.
 	if n, err := readFull(src, text, span.Off); err != nil {
 		return nil, &ReadError{Offset: span.Off + int64(n), Err: noEOF(err)}
 	}
-	return parser.Parse(text, span.Off)
+	parser.MaxValues = maxTreeValues
+	v, err := parser.Parse(text, span.Off)
+	if errors.Is(err, jsonvalue.ErrValues) {
+		return nil, &Fault{Rule: finding.InputLimit, Offset: span.Off,
+			Message: fmt.Sprintf("a block of more than %d values that has to be compared as a whole", maxTreeValues)}
+	}
+	return v, err
 }
+
+// maxTreeValues bounds the values of a tree, which take many times the room of their
+// text (input.limit).
+const maxTreeValues = 500_000
 
 func noEOF(err error) error {
 	if err == io.EOF {

@@ -26,6 +26,10 @@ func Parse(text []byte, base int64) (*Value, error) { return new(Parser).Parse(t
 // Parser parses one value after the other and keeps its buffers between them. It serves
 // one goroutine.
 type Parser struct {
+	// MaxValues, where positive, bounds the values of a tree: it costs about a hundred
+	// bytes for each, many times the text of a list of digits.
+	MaxValues int
+
 	p     parser
 	dec   jsontext.Decoder
 	input bytes.Buffer
@@ -36,6 +40,7 @@ func (p *Parser) Parse(text []byte, base int64) (*Value, error) {
 	p.input = *bytes.NewBuffer(text)
 	p.dec.Reset(&p.input, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	p.p.text, p.p.base, p.p.dec = text, base, &p.dec
+	p.p.left = p.MaxValues
 	v := new(Value)
 	if err := p.p.value(v, 0); err != nil {
 		p.p = parser{}
@@ -64,6 +69,7 @@ type parser struct {
 	text    []byte
 	base    int64
 	dec     *jsontext.Decoder
+	left    int // values that may still come; negative once they are too many
 	elems   []Value
 	members []Member
 	names   map[string]string // unescaped names by their literals: documents repeat them
@@ -86,7 +92,13 @@ func (p *parser) name(raw []byte) string {
 	return name
 }
 
+// ErrValues reports a value with more parts than [Parser.MaxValues].
+var ErrValues = errors.New("value of too many parts")
+
 func (p *parser) value(v *Value, depth int) error {
+	if p.left--; p.left == 0 { // it never is where it began at 0
+		return ErrValues
+	}
 	switch p.dec.PeekKind() {
 	case '[':
 		return p.array(v, depth+1)
