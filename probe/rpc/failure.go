@@ -52,6 +52,7 @@ func (f *Failure) Unwrap() error { return f.Err }
 const (
 	hintReach     = "check the address, and that the server is up and reachable from here"
 	hintServerLog = "the server's log has the reason"
+	hintContent   = "check that the address is that of a vLLM server, and not of something in front of it"
 	hintWorkers   = "the server's log has the worker's traceback; the workers need the extension that has " + Method
 )
 
@@ -70,34 +71,37 @@ func (c *call) connectFailure(ctx context.Context, err error) error {
 		f.Kind, f.Message = ProxyError, errProxySetting.Error()
 		f.Hint = "set HTTP_PROXY, HTTPS_PROXY and NO_PROXY right, or unset them"
 	case errors.As(err, &op) && op.Op == "proxyconnect":
-		f.Kind, f.Message = ProxyError, "the proxy cannot be reached: "+c.short(bare(op.Err))
+		f.Kind, f.Message = ProxyError, c.shortAfter("the proxy cannot be reached: ", plain(op.Err))
 		f.Hint = "check HTTP_PROXY, HTTPS_PROXY and NO_PROXY"
 	case errors.As(err, &dns):
-		f.Kind, f.Message = ResolveError, c.short("no address for "+dns.Name+": "+dns.Err)
+		f.Kind, f.Message = ResolveError, c.shortAfter("no address for "+dns.Name+": ", dns.Err)
 	case isTLS(err):
-		f.Kind, f.Message = TLSError, c.short(bare(err))
+		f.Kind, f.Message = TLSError, c.short(plain(err))
 		f.Hint = "an unencrypted server has an http:// address; another authority's certificate has to be trusted by this system (SSL_CERT_FILE)"
 	case errors.As(err, &op) && op.Op == "dial":
-		f.Kind, f.Message = ConnectError, c.short(bare(err))
+		f.Kind, f.Message = ConnectError, c.short(plain(err))
 	case disconnected(err):
 		f.Kind, f.Message, f.Hint = DisconnectError, "the server closed the connection without an answer", hintServerLog
 	default:
-		f.Kind, f.Message = ProtocolError, c.short(bare(err))
+		f.Kind, f.Message = ProtocolError, c.short(plain(err))
 	}
 	return f
 }
 
 // readFailure says why an answer is not whole; so many bytes of it came.
-func (c *call) readFailure(ctx context.Context, err error, came int64) error {
+func (c *call) readFailure(ctx context.Context, resp *http.Response, err error, came int64) error {
 	f := &Failure{Err: err, Hint: hintServerLog}
+	var damage *damageError
 	switch {
 	case timedOut(ctx, err):
 		f.Kind, f.Message = TimeoutError, fmt.Sprintf("no whole answer within %s: %d bytes came", c.opt.Timeout, came)
 		f.Hint = "give it more time with --timeout"
+	case errors.As(err, &damage) && !(damage.cut && endsByClosing(resp)):
+		f.Kind, f.Message, f.Hint = ContentError, damage.Error(), hintContent
 	case disconnected(err):
 		f.Kind, f.Message = DisconnectError, fmt.Sprintf("the connection ended in the middle of the answer: %d bytes came", came)
 	default:
-		f.Kind, f.Message = ProtocolError, c.short(bare(err)) // compression that is damaged, say
+		f.Kind, f.Message = ProtocolError, c.short(plain(err))
 	}
 	return f
 }
@@ -124,20 +128,19 @@ func isTLS(err error) bool {
 		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") // a bare text of net/http
 }
 
-// bare returns what an error says without the request around it.
-func bare(err error) string {
-	var request *url.Error
-	if errors.As(err, &request) {
-		err = request.Err
-	}
-	return err.Error()
-}
-
-const maxMessage = 500 // bytes that are kept of a message
+const (
+	maxMessage = 500      // bytes that are kept of a message
+	maxSaid    = 64 << 10 // bytes of an answer that are looked at for one; nobody says why beyond them
+)
 
 // short makes a message of a text that came from elsewhere.
-func (c *call) short(text string) string {
-	text = strings.TrimSpace(strings.ToValidUTF8(c.secret.redact(text), "\uFFFD"))
+func (c *call) short(text string) string { return c.shortAfter("", text) }
+
+// shortAfter makes a message of own words and of a text that came from elsewhere. The
+// secrets are cut out first: of one that was cut off too early nobody would know.
+func (c *call) shortAfter(words, text string) string {
+	text = words + c.secret.redact(strings.ToValidUTF8(text, "\uFFFD"))
+	text = strings.TrimSpace(text)
 	if len(text) <= maxMessage {
 		return text
 	}
@@ -154,10 +157,8 @@ func (c *call) statusFailure(resp *http.Response) error {
 		return c.redirectFailure(resp.StatusCode, location)
 	}
 	f := &Failure{Kind: HTTPError, Message: c.short(statusText(resp.StatusCode)), Hint: statusHint(resp.StatusCode)}
-	// Beyond this nobody says why. What was sent before the connection broke is worth
-	// telling, and the status alone is, too.
-	const most = 64 << 10
-	body, err := io.ReadAll(io.LimitReader(resp.Body, most))
+	// What was sent before the connection broke is worth telling, and the status alone is, too.
+	body, err := io.ReadAll(io.LimitReader(content(resp), maxSaid))
 	f.Err = err
 	if said := c.short(serverMessage(resp, body)); said != "" {
 		f.Message += ": " + said
@@ -176,7 +177,7 @@ func (c *call) redirectFailure(status int, location string) error {
 		target = u.String()
 	}
 	return &Failure{
-		Kind: RedirectError, Message: c.short(fmt.Sprintf("%s to %s", statusText(status), target)),
+		Kind: RedirectError, Message: c.shortAfter(statusText(status)+" to ", target),
 		Hint: "redirects are not followed, so that credentials go only where you said: give the server's own address",
 	}
 }
@@ -254,11 +255,11 @@ func isPage(resp *http.Response, body []byte) bool {
 }
 
 func (c *call) contentFailure(resp *http.Response, text []byte) error {
-	f := &Failure{Kind: ContentError, Hint: "check that the address is that of a vLLM server, and not of something in front of it"}
+	f := &Failure{Kind: ContentError, Hint: hintContent}
 	if isPage(resp, text) {
 		f.Message = "the answer is a page for a browser, not JSON"
 	} else {
-		f.Message = c.short("the answer is not JSON: " + string(text[:min(len(text), 4*maxMessage)]))
+		f.Message = c.shortAfter("the answer is not JSON: ", string(text[:min(len(text), maxSaid)]))
 	}
 	return f
 }

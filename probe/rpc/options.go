@@ -59,7 +59,7 @@ func (c *call) addHeader(i int, line string) error {
 	if strings.ContainsFunc(value, isControl) {
 		return fail("the value of the header %s has control characters", name)
 	}
-	c.secret.addHeader(value)
+	c.secret.addHeader(name, value)
 	if name == "Host" {
 		c.host = value
 		return nil
@@ -109,32 +109,4 @@ func (c *call) addBearer(path string) error {
 
 func isToken(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
-}
-
-// secrets are texts that no message may contain.
-type secrets []string
-
-func (s *secrets) add(text string) {
-	if text != "" {
-		*s = append(*s, text)
-	}
-}
-
-// addHeader adds a header's value, and its words: in "Bearer x" it is the second that is
-// secret. Short words would cut holes into ordinary text.
-func (s *secrets) addHeader(value string) {
-	const short = 8
-	for _, text := range append([]string{value}, strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" ;,=", r) })...) {
-		if len(text) >= short {
-			s.add(text)
-		}
-	}
-}
-
-// redact cuts the secrets out of a text.
-func (s secrets) redact(text string) string {
-	for _, secret := range s {
-		text = strings.ReplaceAll(text, secret, "[redacted]")
-	}
-	return text
 }

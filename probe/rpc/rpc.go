@@ -19,8 +19,10 @@
 // turn the call into a GET. Certificates are verified. The environment is not read: a
 // proxy is used when [Options] brings the function that finds one.
 //
-// What the caller gave as a secret does not come back. The token and the header values
-// are cut out of every message, also out of what the server says of them.
+// What the caller gave as a secret does not come back in a failure. The token and the
+// header values are cut out of every message, also out of what the server says of them. An
+// answer is another matter: replies are evidence, and are returned as they came, whatever
+// the server put into them.
 package rpc
 
 import (
@@ -102,6 +104,7 @@ func newCall(opt Options) (*call, error) {
 	}
 	c.header.Set("Content-Type", "application/json")
 	c.header.Set("Accept", "application/json")
+	c.header.Set("Accept-Encoding", "gzip") // see content
 	return c, nil
 }
 
@@ -180,12 +183,12 @@ func (c *call) proxy() func(*http.Request) (*url.URL, error) {
 
 // answer reads the body of a success.
 func (c *call) answer(ctx context.Context, resp *http.Response) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(resp.Body, MaxReply+1))
+	text, err := io.ReadAll(io.LimitReader(content(resp), MaxReply+1))
 	switch {
 	case len(text) > MaxReply:
 		return nil, &Failure{Kind: LimitError, Message: "the answer is larger than 64 MiB", Hint: "ask the server directly and look what it sends"}
 	case err != nil:
-		return nil, c.readFailure(ctx, err, int64(len(text)))
+		return nil, c.readFailure(ctx, resp, err, int64(len(text)))
 	}
 	text = bytes.Trim(text, " \t\r\n")
 	switch shape(text) {

@@ -242,13 +242,34 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
+// Compression that is damaged is not a connection that broke, unless it may be one.
 func TestDamagedCompression(t *testing.T) {
-	f := failure(t, Options{BaseURL: answering(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Encoding", "gzip")
-		io.WriteString(w, "this is not gzip")
-	})})
-	if f.Kind != ProtocolError {
-		t.Errorf("got %v", f)
+	var whole strings.Builder
+	z := gzip.NewWriter(&whole)
+	io.WriteString(z, `["a reply", "and another one"]`)
+	z.Close()
+	half := whole.String()[:whole.Len()/2]
+	wrong := strings.Replace(whole.String(), whole.String()[whole.Len()-8:], "12345678", 1)
+	const head = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n"
+	for _, c := range []struct{ name, sent, want string }{
+		{"not gzip", "Content-Length: 16\r\n\r\nthis is not gzip", "ContentError: the gzip compression of the answer is damaged"},
+		{"another checksum", fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(wrong), wrong), "ContentError: the gzip compression of the answer is damaged"},
+		{"half of it", fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(half), half), "ContentError: the gzip compression of the answer stops in the middle"},
+		{"half of it in chunks", fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(half), half), "ContentError: the gzip compression of the answer stops in the middle"},
+		{"its first bytes", "Content-Length: 2\r\n\r\n\x1f\x8b", "ContentError: the gzip compression of the answer stops in the middle"},
+		{"cut off", fmt.Sprintf("Content-Length: %d\r\n\r\n%s", whole.Len(), half), "DisconnectError: the connection ended in the middle of the answer: "},
+		{"cut off without a length", "\r\n" + half, "DisconnectError: the connection ended in the middle of the answer: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := failure(t, Options{BaseURL: raw(t, said(head+c.sent))})
+			if !strings.HasPrefix(f.Error(), c.want) {
+				t.Errorf("got  %v\nwant %s", f, c.want)
+			}
+		})
+	}
+	f := failure(t, Options{BaseURL: raw(t, said(strings.Replace(head, "200 OK", "500 No", 1)+fmt.Sprintf("Content-Length: %d\r\n\r\n%s", whole.Len(), whole.String())))})
+	if want := `HTTPError: 500 Internal Server Error: ["a reply", "and another one"]`; f.Error() != want {
+		t.Errorf("got  %v\nwant %s", f, want)
 	}
 }
 
@@ -315,16 +336,17 @@ func raw(t *testing.T, serve func(*net.TCPConn)) string {
 	return "http://" + l.Addr().String()
 }
 
+// said closes the sending half after a text and waits for the client to go.
+func said(text string) func(*net.TCPConn) {
+	return func(c *net.TCPConn) {
+		io.WriteString(c, text)
+		c.CloseWrite()
+		io.Copy(io.Discard, c)
+	}
+}
+
 func TestBrokenConnections(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-	// said closes the sending half after a text and waits for the client to go.
-	said := func(text string) func(*net.TCPConn) {
-		return func(c *net.TCPConn) {
-			io.WriteString(c, text)
-			c.CloseWrite()
-			io.Copy(io.Discard, c)
-		}
-	}
 	for _, c := range []struct {
 		name  string
 		serve func(*net.TCPConn)
@@ -364,7 +386,7 @@ func TestNoConnection(t *testing.T) {
 	}
 	closed := l.Addr().String()
 	l.Close()
-	if f := failure(t, Options{BaseURL: "http://" + closed}); f.Kind != ConnectError || !strings.Contains(f.Message, "refused") {
+	if f := failure(t, Options{BaseURL: "http://" + closed}); f.Error() != "ConnectError: connection refused" {
 		t.Errorf("got %v", f)
 	}
 	// The name is one that RFC 6761 reserves: no resolver has it. One that answers nothing
@@ -423,7 +445,8 @@ func TestProxy(t *testing.T) {
 		"wrong": func(*http.Request) (*url.URL, error) { return nil, errors.New(`invalid "http://user:hunter2hunter2@"`) },
 	} {
 		f := failure(t, Options{BaseURL: "http://llm.invalid", Proxy: p})
-		if f.Kind != ProxyError || strings.Contains(f.Error(), "hunter2") {
+		want := map[string]string{"down": "ProxyError: the proxy cannot be reached: connection refused", "wrong": "ProxyError: the proxy setting is not a URL"}[name]
+		if f.Error() != want {
 			t.Errorf("%s: got %v", name, f)
 		}
 	}
@@ -501,6 +524,113 @@ func TestSecretsStaySecret(t *testing.T) {
 		}
 		if status == 500 && !strings.Contains(f.Message, `"X-Short":["no"]`) {
 			t.Errorf("%v lacks what is no secret", f)
+		}
+	}
+}
+
+// They do not come back in another form either, nor in part, nor when they are short.
+func TestSecretsInOtherForms(t *testing.T) {
+	const token = "tok/en-t0p=s3cr3t+x"
+	bearer := write(t, token)
+	short := []string{"X-Api-Key: k3y", "Cookie: sid=\"a1;b2\"; theme=9", "X-Team: perf"}
+	for _, c := range []struct {
+		name    string
+		status  int
+		body    string
+		headers []string
+		want    string // of the message
+	}{
+		{"cut in the token", 200, "x" + strings.Repeat(" ", 2000-10) + token, nil, "not JSON: x " + strings.Repeat(" ", 100)},
+		{"long text before it", 200, strings.Repeat("x", maxMessage-40) + token, nil, "x[redacted]"},
+		{"broken off", 401, "denied: " + token[:9], nil, "denied: [redacted]"},
+		{"broken off behind many", 200, "x " + strings.Repeat(token, maxSaid/len(token)+1), nil, "x [redacted]"},
+		{"JSON's slash", 401, `denied: tok\/en-t0p=s3cr3t+x`, nil, withheld},
+		{"JSON's code points", 200, `denied: \u0074ok\u002fen-t0p=s3cr3t+x`, nil, withheld},
+		{"JSON in JSON", 401, `{"detail": "{\"seen\": \"tok\\/en-t0p=s3cr3t+x\"}"}`, nil, withheld},
+		{"Python's", 401, `b'tok\x2fen-t0p=s3cr3t+x'`, nil, withheld},
+		{"percent", 401, "denied: tok%2Fen-t0p%3Ds3cr3t%2bx", nil, withheld},
+		{"percent twice", 401, "denied: tok%252Fen-t0p%253Ds3cr3t%252bx", nil, withheld},
+		{"percent, broken off", 401, "denied: tok%2Fen-t0p", nil, withheld},
+		{"HTML", 401, "denied: tok&#x2f;en-t0p=s3cr3t+x", nil, withheld},
+		{"short key", 401, "no key k3y here", short, "no key [redacted] here"},
+		{"short cookies", 401, `no a1 and b2, no 9 and 19`, short, "no [redacted] and [redacted], no [redacted] and 19"},
+		{"four letters", 401, "hello perf", short, "hello [redacted]"},
+		{"nothing of it", 401, `a 100% \ text &amp; %zz \u12`, nil, `a 100% \ text &amp; %zz \u12`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := failure(t, Options{BaseURL: answering(t, text(c.status, "text/plain", c.body)), Headers: c.headers, BearerFile: bearer})
+			if !strings.Contains(f.Message, c.want) {
+				t.Errorf("%s\nlacks %s", f.Message, c.want)
+			}
+			if strings.Contains(f.Message, "t0p") {
+				t.Errorf("%s tells the token", f.Message)
+			}
+		})
+	}
+}
+
+// An answer is evidence, whatever is in it.
+func TestAnAnswerIsNotRedacted(t *testing.T) {
+	const reply = `[{"seen": "s3cr3t-t0ken"}]`
+	got, err := Call(t.Context(), Options{BaseURL: answering(t, text(200, "application/json", reply)), BearerFile: write(t, "s3cr3t-t0ken"), Timeout: soon})
+	if err != nil || string(got) != reply {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
+func TestHeaderSecrets(t *testing.T) {
+	for _, c := range []struct {
+		name, value string
+		want        []string
+	}{
+		{"Authorization", "Bearer abc", []string{"Bearer abc", "abc"}},
+		{"Authorization", "Basic dTpw==", []string{"Basic dTpw==", "dTpw=="}},
+		{"Cookie", "a=bc; d=ef", []string{"a=bc; d=ef", "bc", "ef"}},
+		{"X-Api-Key", "k", []string{"k"}},
+		{"X-Team", "lab", nil},
+		{"X-Team", "the lab", []string{"the lab"}},
+		{"X-Team", "perf", []string{"perf"}},
+	} {
+		var s secrets
+		s.addHeader(c.name, c.value)
+		if diff := cmp.Diff(c.want, []string(s)); diff != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", c.name, c.value, diff)
+		}
+	}
+}
+
+// Nobody should have to know Go to read a recorded message.
+func TestPlainWords(t *testing.T) {
+	const head = "HTTP/1.1 200 OK\r\n"
+	for _, c := range []struct{ sent, want string }{
+		{head + "X: " + strings.Repeat("x", 2*maxHeader), "ProtocolError: the header of the answer is too long"},
+		{head + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n[]", "ProtocolError: the answer has several lengths that differ"},
+		{head + "Content-Length: x\r\n\r\n[]", "ProtocolError: the length of the answer is not a number"},
+		{head + "no colon\r\n\r\n[]", "ProtocolError: the header of the answer is damaged"},
+		{"220 mail: ready\r\n", `ProtocolError: what came is not HTTP: status "mail:"`},
+		{"hello\r\n", `ProtocolError: what came is not HTTP: "hello"`},
+		{"HTTP/1.1 2x0 OK\r\n\r\n", `ProtocolError: what came is not HTTP: status "2x0"`},
+		{head + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", "ProtocolError: the chunks of the answer are damaged"},
+		{head + "Transfer-Encoding: rot13\r\n\r\n[]", "ProtocolError: the transfer encoding of the answer is not known"},
+	} {
+		if f := failure(t, Options{BaseURL: raw(t, said(c.sent))}); f.Error() != c.want {
+			t.Errorf("got  %v\nwant %s", f, c.want)
+		}
+	}
+	for text, want := range map[string]string{
+		"proxyconnect tcp: dial tcp 127.0.0.1:9: connect: connection refused":                            "connection refused",
+		"dial tcp [::1]:80: connect: no route to host":                                                   "no route to host",
+		"dial tcp: lookup x.test on 10.0.0.1:53: no such host":                                           "no such host",
+		"read tcp 127.0.0.1:1->127.0.0.1:2: read: connection timed out":                                  "connection timed out",
+		"tls: failed to verify certificate: x509: certificate signed by unknown authority":               "certificate signed by unknown authority",
+		"remote error: tls: handshake failure":                                                           "handshake failure",
+		"tls: first record does not look like a TLS handshake":                                           "the server speaks no TLS",
+		"http: server gave HTTP response to HTTPS client":                                                "the server speaks HTTP without TLS",
+		`a text of its own: http: "x"`:                                                                   `a text of its own: http: "x"`,
+		"net/http: HTTP/1.x transport connection broken: net/http: server response headers exceeded 1 b": "the header of the answer is too long",
+	} {
+		if got := plain(errors.New(text)); got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
 		}
 	}
 }
