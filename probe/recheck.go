@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -106,8 +107,14 @@ func (s *sidecar) observed() (bool, error) {
 	if workers.Len == 0 {
 		return false, nil
 	}
-	b, err := s.text.bytes(workers)
-	return err == nil && b[0] == '[' && len(bytes.Trim(b[1:len(b)-1], " \t\r\n")) > 0, err
+	in := s.text.scanner(workers)
+	if in.Peek() != '[' {
+		return false, nil
+	}
+	if _, err := in.EnterArray(); err != nil {
+		return false, err
+	}
+	return in.More()
 }
 
 // load reads the recorded responses as replies, and the failure that was recorded in
@@ -167,14 +174,20 @@ func (s *sidecar) response(pointer string, span jsonstream.Span, most int) (r re
 	if err != nil || len(recorded) == 0 || recorded[0] != issueNonJSON {
 		return r, text, err
 	}
-	if original := representation(text); original != nil {
+	original, err := representation(text)
+	if err != nil {
+		return r, nil, err
+	}
+	if original != nil {
 		masked, words := mask(original)
 		if _, err := jsonstream.Check(bytes.NewReader(masked), jsonstream.Limits{}); err == nil && len(words) > 0 {
 			r.text, r.nonJSON = original, true
 			return r, masked, nil
 		}
 	}
-	r.nonJSON, r.opaque, r.issues = true, true, recorded
+	if original != nil {
+		r.nonJSON, r.opaque, r.issues = true, true, knownIssues(recorded)
+	}
 	return r, text, nil
 }
 
@@ -192,21 +205,52 @@ func (s *sidecar) recordedIssues(span jsonstream.Span) (issues []string, err err
 	return issues, nil
 }
 
+// knownIssues returns those of the recorded issues that a reply which cannot be read again
+// can have had, in the order in which they are found.
+func knownIssues(recorded []string) (issues []string) {
+	known := []string{issueNonJSON, issueNoObject}
+	if !slices.Contains(recorded, issueNoObject) {
+		for _, key := range requiredRanks() {
+			known = append(known, issueRequired+key)
+		}
+		for _, key := range otherFields() {
+			known = append(known, issueInvalid+key)
+		}
+	}
+	for _, issue := range known {
+		if slices.Contains(recorded, issue) {
+			issues = append(issues, issue)
+		}
+	}
+	return issues
+}
+
 // representation returns the text that an unserializable response stands for; nil when
-// it is none.
-func representation(text []byte) []byte {
-	if nodes(text) > 8 {
-		return nil
+// it is none: an object of nothing but two strings, the type and the text.
+func representation(text []byte) (repr []byte, err error) {
+	in := jsonstream.New(bytes.NewReader(text), 0, 0, jsonstream.Trusted, jsonstream.Limits{Window: 16 << 10})
+	if in.Peek() != '{' {
+		return nil, nil
 	}
-	v, err := jsonvalue.Parse(text, 0)
-	if err != nil || len(v.Members) != 2 || v.Get("unserializable_type") == nil {
-		return nil
+	strange, typed := false, false
+	_, _, err = in.Object(func(name []byte) error {
+		key := string(name)
+		v, err := in.Scalar()
+		said, isText := v.Text()
+		switch {
+		case isText && key == "repr":
+			repr = []byte(said)
+		case isText && key == "unserializable_type":
+			typed = true
+		default:
+			strange = true
+		}
+		return err
+	})
+	if strange || !typed {
+		repr = nil
 	}
-	repr, ok := v.Get("repr").Str()
-	if !ok {
-		return nil
-	}
-	return []byte(repr)
+	return repr, err
 }
 
 // comparison compares a sidecar with what it should be.

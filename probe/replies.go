@@ -46,6 +46,14 @@ const (
 	issueInvalid  = "invalid "
 )
 
+// requiredRanks are the fields that a reply must have, and otherFields those that can be
+// invalid, in the order in which they are checked.
+func requiredRanks() []string { return []string{"dp_rank", "worker_rank", "tp_rank"} }
+
+func otherFields() []string {
+	return []string{"pp_rank", "pcp_rank", fieldBackends, fieldPrefill, fieldMode, fieldSizes}
+}
+
 // replies are what the workers said.
 type replies struct {
 	list   []reply
@@ -288,15 +296,12 @@ func (p *replyParser) read(r *reply, masked []byte) error {
 		wrong[key] = !ok
 		return err
 	})
-	for _, required := range []struct {
-		key  string
-		rank *rank
-	}{{"dp_rank", &r.dp}, {"worker_rank", &r.worker}, {"tp_rank", &r.tp}} {
-		if !required.rank.valid {
-			r.issues = append(r.issues, issueRequired+required.key)
+	for i, rank := range []*rank{&r.dp, &r.worker, &r.tp} {
+		if !rank.valid {
+			r.issues = append(r.issues, issueRequired+requiredRanks()[i])
 		}
 	}
-	for _, key := range []string{"pp_rank", "pcp_rank", "attention_backends", "mla_prefill_backend", "cudagraph_mode_resolved", "cudagraph_capture_sizes_resolved"} {
+	for _, key := range otherFields() {
 		if wrong[key] {
 			r.issues = append(r.issues, issueInvalid+key)
 		}
