@@ -8,6 +8,7 @@ import (
 
 	"github.com/fpm-project/fpm/engine"
 	"github.com/fpm-project/fpm/internal/artifact"
+	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/jsonstream"
 	"github.com/fpm-project/fpm/internal/jsonvalue"
@@ -23,6 +24,7 @@ type Merged struct {
 	engine     *jsonvalue.Value
 	engineSpan jsonstream.Span
 	kind       *jsonvalue.Value
+	ofRank     bool // its dp object is that of a rank artifact
 	ranks      *jsonvalue.Value
 	sources    []source
 }
@@ -67,6 +69,7 @@ func (m *Merged) read() (err error) {
 		}
 	}
 	m.ranks = dp.Get("ranks")
+	m.ofRank = dp.Get("rank") != nil && dp.Get("source_ranks") == nil
 	return m.readSources(dp.Get("source_ranks"))
 }
 
@@ -108,6 +111,24 @@ func newSource(rank *jsonvalue.Value) source {
 		label = string(rank.AppendCompact(nil))
 	}
 	return source{label: label, rank: -1}
+}
+
+// notMerged says why the document is no merged artifact; nil when it may be one. A rank
+// artifact tells its own rank, and a merged one whose ranks it was made of.
+func (m *Merged) notMerged() error {
+	e := &exitcode.Error{Code: exitcode.Rejected, File: m.Path(), Hint: "name the merged artifact; fpm merge makes it from rank artifacts"}
+	kind, named := m.kind.Str()
+	switch {
+	case !m.text.object:
+		e.Message = "this is no merged artifact: the document is not an object"
+	case named && kind != "merged":
+		e.Message = fmt.Sprintf("this is no merged artifact: its artifact_type is %q", kind)
+	case !named && m.ofRank:
+		e.Message = "this is no merged artifact but that of a rank: it has dp.rank and no dp.source_ranks"
+	default:
+		return nil
+	}
+	return e
 }
 
 // Path returns the path that the artifact was opened with.

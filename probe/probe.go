@@ -25,9 +25,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strings"
 
@@ -35,7 +33,6 @@ import (
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/jsonstream"
-	"github.com/fpm-project/fpm/internal/jsonvalue"
 )
 
 // Requirement is how much a probe must have established.
@@ -62,6 +59,10 @@ type Input struct {
 	// it: see [Failed] and [Skipped].
 	Failure string
 	Hint    string // what to do about the failure; may be empty
+	// Refused, where it is set, makes a failure of replies that cannot be taken: those of
+	// a server, whose nonsense is an outcome of the probe. Without it they are an error of
+	// the text, and no sidecar is made.
+	Refused func(why *TextError) (failure, hint string)
 }
 
 const (
@@ -82,13 +83,27 @@ type Options struct {
 	// sidecar that is there is checked.
 	Probe   func(context.Context) (Input, error)
 	Require Requirement
-	Force   bool // a failed probe may replace a sidecar that observed something
+	Force   bool // replace a file that is no sidecar, and after a failure one that observed something
 	// MaxFindings bounds the findings that are kept; all are counted. 0 keeps all.
 	MaxFindings int
 	// Progress, where set, is told of the bytes read.
 	Progress Progress
 	// Warn, where set, takes warnings that are no findings.
 	Warn func(message string)
+
+	maxSidecar int64 // bytes of a sidecar, MaxSidecar when it is 0: for tests
+}
+
+// MaxSidecar bounds a sidecar that is written, in bytes. It holds the replies once for
+// the merged view and once for each source rank, so that it can be much larger than they
+// are.
+const MaxSidecar = 512 << 20
+
+func (o *Options) sidecarLimit() int64 {
+	if o.maxSidecar > 0 {
+		return o.maxSidecar
+	}
+	return MaxSidecar
 }
 
 // Progress takes note of work.
@@ -160,11 +175,8 @@ func (r *run) openMerged() bool {
 	r.open = append(r.open, m)
 	r.texts[m.Path()] = m.text.file
 	r.result.RunID, r.result.Sidecar = m.RunID(), m.SidecarPath()
-	if kind, ok := m.kind.Str(); ok && kind != "merged" {
-		r.fail(&exitcode.Error{
-			Code: exitcode.Rejected, File: m.Path(), Message: fmt.Sprintf("this is no merged artifact: its artifact_type is %q", kind),
-			Hint: "name the merged artifact; fpm merge makes it from rank artifacts",
-		})
+	if err := m.notMerged(); err != nil && m.text.object { // no object has no engine, which is said below
+		r.fail(err)
 		return false
 	}
 	if !m.HasEngine() {
@@ -191,19 +203,37 @@ func (r *run) make() {
 		r.fail(err)
 		return
 	}
-	list := &replies{}
-	if in.Failure == "" {
-		r.texts[in.Name] = bytes.NewReader(in.Replies)
-		if list, err = parseReplies(in.Replies); err != nil {
-			r.failText(textError(in.Name, bytes.NewReader(in.Replies), err))
-			return
-		}
+	list, err := r.take(&in)
+	if err != nil {
+		r.failText(err)
+		return
 	}
 	p := newProbe(r.merged, list, in.Failure)
 	r.conclude(p, in)
 	if r.ctx.Err() == nil && r.mayReplace(p) {
 		r.write(p)
 	}
+}
+
+// take parses the replies of an input. Where they cannot be taken that becomes its
+// failure, if the input says how.
+func (r *run) take(in *Input) (*replies, error) {
+	if in.Failure != "" {
+		return &replies{}, nil
+	}
+	src := bytes.NewReader(in.Replies)
+	r.texts[in.Name] = src
+	list, err := parseReplies(in.Replies)
+	if err == nil {
+		return list, nil
+	}
+	err = textError(in.Name, src, err)
+	var broken *TextError
+	if in.Refused == nil || !errors.As(err, &broken) {
+		return nil, err
+	}
+	in.Failure, in.Hint = in.Refused(broken)
+	return &replies{}, nil
 }
 
 // conclude reports what the replies establish and what they do not.
@@ -250,57 +280,6 @@ func (r *run) require(v *view) {
 	}
 }
 
-// mayReplace tells whether the sidecar may be written: over nothing that is no sidecar
-// but another artifact, and, after a failure, over none of this run that observed more.
-func (r *run) mayReplace(p *probe) bool {
-	path := r.merged.SidecarPath()
-	_, info, err := atomicfile.Target(path)
-	if err != nil {
-		return r.fail(err)
-	}
-	if info == nil {
-		return true
-	}
-	if r.merged.text.file.Is(info) {
-		return r.fail(&exitcode.Error{Code: exitcode.Failed, File: path, Message: "the path of the sidecar leads to the merged artifact itself", Hint: "remove the link"})
-	}
-	t, err := openText(r.ctx, path, r.opt.Progress)
-	var broken *TextError
-	switch {
-	case errors.As(err, &broken), errors.Is(err, fs.ErrNotExist):
-		return true // no evidence is lost
-	case err != nil:
-		return r.fail(err)
-	}
-	defer t.file.Close()
-	if isArtifact(t) {
-		return r.fail(&exitcode.Error{Code: exitcode.Failed, File: path, Message: "the path of the sidecar leads to another artifact", Hint: "move that file, or give the merged artifact another name"})
-	}
-	s, err := readSidecar(t)
-	if err != nil {
-		return r.fail(err)
-	}
-	if p.failure == "" || r.opt.Force || s.fault != nil || !jsonvalue.Equal(s.runID, r.merged.runID) {
-		return true
-	}
-	observed, err := s.observed()
-	if err != nil {
-		return r.fail(err)
-	}
-	if observed {
-		return r.fail(&exitcode.Error{
-			Code: exitcode.Failed, File: path, Message: "the sidecar of this run observed workers, which a probe that observed none does not replace",
-			Hint: "--force replaces it",
-		})
-	}
-	return true
-}
-
-// isArtifact tells whether a document is a rank or a merged artifact.
-func isArtifact(t *text) bool {
-	return get(t.fields, "schema").Len == 0 && (get(t.fields, "artifact_type").Len > 0 || get(t.fields, "iteration_groups").Len > 0)
-}
-
 // write writes the sidecar.
 func (r *run) write(p *probe) {
 	path := r.merged.SidecarPath()
@@ -315,7 +294,7 @@ func (r *run) write(p *probe) {
 			r.opt.Warn(left.Error())
 		}
 	}
-	e := newEmitter(cancellable{r.ctx, file}, false)
+	e := newEmitter(&bounded{w: cancellable{r.ctx, file}, left: r.opt.sidecarLimit()}, false)
 	e.document(p)
 	if err := e.flush(); err != nil {
 		r.fail(err)
@@ -325,12 +304,25 @@ func (r *run) write(p *probe) {
 		r.fail(err)
 		return
 	}
+	r.replace(p, file)
+}
+
+// replace puts a sidecar that is on the disk in place of what is there now. Another
+// process may have written one since that was looked at first: what is there is looked at
+// again, and until the new one has its name nobody else replaces it.
+func (r *run) replace(p *probe, file *atomicfile.File) {
+	unlock, err := lockFile(r.ctx, r.merged.Path())
+	if err != nil {
+		r.fail(err)
+		return
+	}
+	defer unlock()
 	if err := r.merged.Changed(); err != nil {
 		r.fail(&exitcode.Error{Code: exitcode.Failed, Message: err.Error(), Err: err})
 		return
 	}
-	if r.ctx.Err() == nil {
-		err = file.Commit()
+	if r.mayReplace(p) && r.ctx.Err() == nil {
+		err := file.Commit()
 		r.result.Written = err == nil
 		r.fail(err)
 	}
@@ -347,6 +339,22 @@ func (c cancellable) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return c.w.Write(p)
+}
+
+// bounded is a writer that fails when more than so many bytes are written.
+type bounded struct {
+	w    io.Writer
+	left int64
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.left -= int64(len(p)); b.left < 0 {
+		return 0, &exitcode.Error{
+			Code: exitcode.Failed, Message: "the sidecar would be larger than 512 MiB: it holds the replies once for the merged view and once for each source rank",
+			Hint: "leave out of the replies what the report does not need, or probe parts of the fleet",
+		}
+	}
+	return b.w.Write(p)
 }
 
 // fail takes note of what could not be done. It returns false.

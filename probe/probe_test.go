@@ -455,11 +455,16 @@ func TestMergedArtifact(t *testing.T) {
 		"broken":        {`{"engine": {}`, "json.syntax", 0},
 		"NaN":           {`{"engine": {"a": NaN}}`, "json.number", 0},
 		"rank artifact": {`{"artifact_type": "rank", "engine": {}}`, "", exitcode.Rejected},
+		"rank's dp":     {`{"engine": {}, "dp": {"rank": 0, "size": 1}}`, "", exitcode.Rejected},
 		"many values":   {`{"engine": {"a": [` + strings.Repeat("0,", 1<<20) + `0]}}`, "input.limit", 0},
 		"many ranks":    {`{"engine": {}, "dp": {"source_ranks": [` + strings.Repeat("0,", 1<<16) + `0]}}`, "input.limit /dp/source_ranks", 0},
 	} {
 		merged := place(t, c.text)
 		result := do(t, Options{Merged: merged, Probe: ask})
+		if len(result.Failures) == 0 && c.code != 0 {
+			t.Errorf("%s: taken", name)
+			continue
+		}
 		if got := strings.Join(rules(result), "; "); c.code == 0 && !strings.HasPrefix(got, c.want) || c.code != 0 && result.Failures[0].Code != c.code {
 			t.Errorf("%s: %s %v, want %s", name, got, result.Failures, c.want)
 		}
@@ -528,12 +533,41 @@ func TestSidecarTarget(t *testing.T) {
 			t.Errorf("%s: the merged artifact changed", name)
 		}
 	}
-	for name, old := range map[string]string{"another file": "no JSON", "another run": `{"run_id": "x"}`, "nothing": ""} {
-		merged := place(t, text)
-		save(t, SidecarPath(merged), old)
-		if result := sound(t, Options{Merged: merged, Probe: failing(Failed("x"))}); !result.Written {
-			t.Errorf("%s was not replaced", name)
+}
+
+// A file that is no sidecar is replaced only when that is asked for, and never through a
+// link; a sidecar is replaced through one.
+func TestForeignTarget(t *testing.T) {
+	text := artifactText(1, 1, 1, 1)
+	for name, old := range map[string]string{"text": "no JSON", "other JSON": `{"run_id": "x"}`, "nothing": "", "other schema": `{"schema": "x", "merged": {"worker_probe": {"responses": []}}}`} {
+		for _, link := range []bool{false, true} {
+			for _, force := range []bool{false, true} {
+				merged := place(t, text)
+				file := SidecarPath(merged)
+				if link {
+					file += ".foreign"
+					if err := os.Symlink(file, SidecarPath(merged)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				save(t, file, old)
+				result := do(t, Options{Merged: merged, Probe: given(list(answer(0))), Force: force})
+				if want := force && !link; result.Written != want || !want && (load(t, file) != old || result.Failures[0].Code != exitcode.Failed) {
+					t.Errorf("%s, link %t, force %t: written %t, %v", name, link, force, result.Written, result.Failures)
+				}
+			}
 		}
+	}
+	merged := place(t, text)
+	sound(t, Options{Merged: merged, Probe: given("[]")})
+	if err := os.Rename(SidecarPath(merged), SidecarPath(merged)+".real"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(SidecarPath(merged)+".real", SidecarPath(merged)); err != nil {
+		t.Fatal(err)
+	}
+	if result := sound(t, Options{Merged: merged, Probe: given(list(answer(0)))}); !result.Written || !strings.Contains(load(t, SidecarPath(merged)+".real"), `"representative_worker"`) {
+		t.Error("a sidecar that a link leads to is not replaced")
 	}
 }
 
@@ -557,6 +591,103 @@ func TestKeepsObservations(t *testing.T) {
 	}
 	if result := sound(t, Options{Merged: merged, Probe: failing(Skipped("x"))}); !result.Written {
 		t.Error("a failure does not replace a failure")
+	}
+}
+
+// An artifact without a run id keeps what its workers said, too.
+func TestKeepsObservationsWithoutRunID(t *testing.T) {
+	for _, id := range []string{"", `"run_id": null,`} {
+		merged := place(t, strings.Replace(artifactText(1, 1, 1, 1), `"run_id": "r\u00e9",`, id, 1))
+		sound(t, Options{Merged: merged, Probe: given(list(answer(0)))})
+		if result := do(t, Options{Merged: merged, Probe: failing(Failed("x"))}); len(result.Failures) != 1 || result.Written {
+			t.Errorf("%q: replaced", id)
+		}
+	}
+}
+
+// What another process wrote since the sidecar's path was looked at first is not replaced
+// by a probe that failed: such a process has the lock and gives it back.
+func TestKeepsObservationsOfAnotherProcess(t *testing.T) {
+	merged := place(t, artifactText(1, 1, 1, 1))
+	unlock, err := lockFile(t.Context(), merged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := make(chan *Result, 1)
+	go func() {
+		result, err := Run(t.Context(), Options{Merged: merged, Probe: failing(Failed("x"))})
+		if err != nil {
+			t.Error(err)
+		}
+		late <- result
+	}()
+	// Once it has a temporary file it has looked at the path, and found nothing.
+	for begun := false; !begun; {
+		temps, err := filepath.Glob(filepath.Join(filepath.Dir(merged), ".m_worker_probe.json.fpm-*.tmp"))
+		begun = len(temps) > 0
+		if err != nil || len(late) > 0 {
+			t.Fatalf("it does not wait for the lock, or %v", err)
+		}
+	}
+	other := place(t, load(t, merged))
+	sound(t, Options{Merged: other, Probe: given(list(answer(0)))})
+	want := load(t, SidecarPath(other))
+	if err := os.Rename(SidecarPath(other), SidecarPath(merged)); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if result := <-late; result == nil || result.Written || len(result.Failures) != 1 || load(t, SidecarPath(merged)) != want {
+		t.Errorf("%+v", result)
+	}
+}
+
+// Waiting for the lock ends when nobody wants it any more.
+func TestLockCancelled(t *testing.T) {
+	merged := place(t, "{}")
+	unlock, err := lockFile(t.Context(), merged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := lockFile(ctx, merged); err != context.Canceled {
+		t.Errorf("%v", err)
+	}
+	unlock()
+	if again, err := lockFile(t.Context(), merged); err != nil {
+		t.Error(err)
+	} else {
+		again()
+	}
+}
+
+// Too large a sidecar is not written.
+func TestSidecarLimit(t *testing.T) {
+	merged := place(t, artifactText(1, 1, 1, 1))
+	sound(t, Options{Merged: merged, Probe: given(list(answer(0)))})
+	before := load(t, SidecarPath(merged))
+	size := int64(len(before))
+	sound(t, Options{Merged: merged, Probe: given(list(answer(0))), maxSidecar: size})
+	result := do(t, Options{Merged: merged, Probe: given(list(answer(0))), maxSidecar: size - 1})
+	if len(result.Failures) != 1 || result.Failures[0].Code != exitcode.Failed || !strings.Contains(result.Failures[0].Message, "larger than") || load(t, SidecarPath(merged)) != before {
+		t.Errorf("%v", result.Failures)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(merged)); err != nil || len(entries) != 2 {
+		t.Errorf("left behind: %v %v", entries, err)
+	}
+}
+
+// What cannot be taken is a failure of the probe where the input says how to record it.
+func TestRefusedReplies(t *testing.T) {
+	for _, text := range []string{"[1,]", "[] []", "404 page not found", `["\xff"]`, `[{"a": 1, "a": 2}]`, strings.Repeat("[", 600) + strings.Repeat("]", 600)} {
+		merged := place(t, artifactText(1, 1, 1, 1))
+		ask := func(context.Context) (Input, error) {
+			return Input{Name: "http://x", Replies: []byte(text), Refused: func(why *TextError) (failure, hint string) { return Failed("K: " + string(why.Rule)), "h" }}, nil
+		}
+		result := sound(t, Options{Merged: merged, Probe: ask})
+		if got := decode(t, load(t, SidecarPath(merged))).Merged.Resolution; !strings.HasPrefix(got, "probe_failed: K: json.") || result.Warnings != 1 || result.Findings[0].Hint != "h" {
+			t.Errorf("%.20q: %q, %+v", text, got, result.Findings)
+		}
 	}
 }
 
@@ -627,6 +758,36 @@ func TestOpaqueRepresentation(t *testing.T) {
 	result := sound(t, Options{Merged: merged})
 	if result.Summary.Coverage.WithIssues != 1 {
 		t.Errorf("%+v", result.Summary)
+	}
+}
+
+// Recorded issues are never taken on trust: a reply is malformed because of what it is.
+func TestTamperedIssues(t *testing.T) {
+	merged := place(t, artifactText(2, 1, 1, 1))
+	sidecar := SidecarPath(merged)
+	sound(t, Options{Merged: merged, Probe: given(list(answer(0)))})
+	whole := load(t, sidecar)
+	hidden := strings.NewReplacer(`"issues": []`, `"issues": ["non-JSON response: ValueError"]`).Replace(whole)
+	sound(t, Options{Merged: merged, Probe: given(list(answer(0, `"x": NaN`, `"layers": "`+strings.Repeat("a,", 20)+`"`))), Force: true})
+	long := load(t, sidecar)
+	opaque := strings.ReplaceAll(long, `NaN`, `nan`)
+	for name, c := range map[string]struct {
+		text  string
+		sound bool
+	}{
+		"a sound reply":                     {hidden, false},
+		"a third member":                    {strings.Replace(long, `"unserializable_type": "dict"`, `"unserializable_type": "dict", "x": 1`, 1), false},
+		"another type":                      {strings.Replace(long, `"dict"`, `"list"`, 1), false},
+		"as it was":                         {long, true},
+		"as Python says it":                 {opaque, true},
+		"an unknown issue":                  {strings.ReplaceAll(opaque, `"non-JSON response: ValueError"`, `"non-JSON response: ValueError", "made up"`), false},
+		"issues of a text that can be read": {strings.ReplaceAll(long, `"non-JSON response: ValueError"`, `"non-JSON response: ValueError", "invalid pp_rank"`), false},
+	} {
+		save(t, sidecar, c.text)
+		result := do(t, Options{Merged: merged})
+		if (result.Errors == 0) != c.sound || !c.sound && !strings.Contains(strings.Join(rules(result), " "), string(finding.ProbeSidecarStale)) {
+			t.Errorf("%s: %v", name, rules(result))
+		}
 	}
 }
 
