@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -44,7 +45,7 @@ type section struct {
 }
 
 // OpenDocument opens a merged artifact and its sidecar. It fails when the merged artifact
-// cannot be read; a sidecar that is missing, of another run or no sidecar at all is not
+// cannot be read or is none; a sidecar that is missing, of another run or no sidecar at all is not
 // applied, and [Document.Note] says why.
 func OpenDocument(merged string) (*Document, error) {
 	m, err := OpenMerged(merged)
@@ -52,7 +53,11 @@ func OpenDocument(merged string) (*Document, error) {
 		return nil, err
 	}
 	d := &Document{merged: m}
-	if err := d.build(); err != nil {
+	err = m.notMerged()
+	if err == nil {
+		err = d.build()
+	}
+	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
@@ -92,6 +97,9 @@ func (d *Document) findResult() (result []field, err error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		d.note = "there is no sidecar"
+		if d.merged.Older() {
+			d.note += "; the engine object has what an older build put there"
+		}
 		return nil, nil
 	case errors.As(err, &broken):
 		d.note = "the sidecar is damaged: " + broken.Message
@@ -107,7 +115,7 @@ func (d *Document) findResult() (result []field, err error) {
 		d.note = "the sidecar is none: " + s.fault.message
 	case s.older:
 		d.note = "the sidecar was written by an older build, which kept the result elsewhere"
-	case d.merged.RunID() == "" || !jsonvalue.Equal(s.runID, d.merged.runID):
+	case !equalOrNull(s.runID, d.merged.runID):
 		d.note = "the sidecar is that of another run"
 	default:
 		d.applied = true
@@ -285,6 +293,33 @@ func (d *Document) WriteTo(w io.Writer) (n int64, err error) {
 		}
 	}
 	return n, nil
+}
+
+// layChunk is how much text is laid out at once: each bracket of it can become a line
+// that is indented by a thousand spaces.
+const layChunk = 4 << 10
+
+// WriteLaid writes the document as json.dump(indent=2) lays it out, which the parts of a
+// merged artifact that nobody has written so are not. The literals stay as they are.
+func (d *Document) WriteLaid(w io.Writer) error {
+	out := bufio.NewWriterSize(w, 128<<10)
+	layout := pyjson.NewReindenter(0)
+	var laid []byte
+	err := eachChunk(d, jsonstream.Span{Len: d.size}, func(chunk []byte) error {
+		for len(chunk) > 0 {
+			n := min(len(chunk), layChunk)
+			laid = layout.Append(laid[:0], chunk[:n])
+			if _, err := out.Write(laid); err != nil {
+				return err
+			}
+			chunk = chunk[n:]
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return out.Flush()
 }
 
 // Changed returns nil while the document is what OpenDocument would make of the files

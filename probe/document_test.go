@@ -117,6 +117,50 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// A sidecar of the same run is applied, whatever the run id is, if there is one.
+func TestAppliedWithoutRunID(t *testing.T) {
+	for _, id := range []string{"", `"run_id": null,`, `"run_id": 5,`, `"run_id": "",`, `"run_id": {"a": [1]},`} {
+		merged := place(t, strings.Replace(placeholders, `"run_id": "r",`, id, 1))
+		sound(t, Options{Merged: merged, Probe: failing(Skipped("x"))})
+		if d := open(t, merged); !d.Applied() || d.Note() != "" {
+			t.Errorf("%q: not applied: %s", id, d.Note())
+		}
+	}
+}
+
+// What is no merged artifact is no document.
+func TestNoDocument(t *testing.T) {
+	for _, text := range []string{`[1, 2]`, `null`, `{"artifact_type": "rank"}`, `{"dp": {"rank": 0}, "engine": {}}`} {
+		d, err := OpenDocument(place(t, text))
+		if err == nil {
+			t.Errorf("%s is one: %v", text, d.Close())
+		} else if !strings.Contains(err.Error(), "no merged artifact") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// In whatever layout the merged artifact is, the document is printed in that of merge.
+func TestWriteLaid(t *testing.T) {
+	merged := place(t, placeholders)
+	sound(t, Options{Merged: merged, Probe: failing(Skipped("x"))})
+	want := applied(t, merged)
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, []byte(placeholders)); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{placeholders, compact.String(), " " + placeholders + "\n", strings.ReplaceAll(placeholders, "  ", "\t")} {
+		save(t, merged, text)
+		var b bytes.Buffer
+		if err := open(t, merged).WriteLaid(&b); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, b.String()); diff != "" {
+			t.Errorf("%.20q (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
 // Without a sidecar of this run the document is the merged artifact.
 func TestNotApplied(t *testing.T) {
 	merged := place(t, placeholders)
