@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fpm-project/fpm/internal/exitcode"
+	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/report"
 	"github.com/fpm-project/fpm/probe"
 	"github.com/fpm-project/fpm/probe/rpc"
@@ -78,7 +79,7 @@ func newProbeReport(a *app) *cobra.Command {
 	flags.StringVar(&opt.call.BearerFile, "bearer-file", "", "with --url, send the bearer token in this `FILE`")
 	flags.StringVar(&opt.require, "require", "", "reject unless the workers `observed, agree or complete`")
 	flags.BoolVar(&opt.apply, "apply", false, "print the merged document with the result applied; the report goes to standard error")
-	flags.BoolVar(&opt.force, "force", false, "let a failed or skipped probe replace a sidecar that observed something")
+	flags.BoolVar(&opt.force, "force", false, "replace a file that is no sidecar, and with a failed or skipped probe a sidecar that observed something")
 	complete := cobra.FixedCompletions([]string{"observed", "agree", "complete"}, cobra.ShellCompDirectiveNoFileComp)
 	if err := cmd.RegisterFlagCompletionFunc("require", complete); err != nil {
 		panic(err) // the flag is defined above
@@ -183,7 +184,17 @@ func (f *probeFlags) ask(ctx context.Context) (probe.Input, error) {
 	case errors.As(err, &option):
 		return probe.Input{}, &exitcode.Error{Code: exitcode.Usage, Message: "--" + option.Option + ": " + option.Message, Hint: option.Hint}
 	}
-	return probe.Input{Name: f.url, Replies: replies}, err
+	return probe.Input{Name: f.url, Replies: replies, Refused: refusedAnswer}, err
+}
+
+// refusedAnswer makes a failure of an answer that came whole and cannot be taken.
+func refusedAnswer(why *probe.TextError) (failure, hint string) {
+	f := rpc.Failure{Kind: rpc.ContentError, Message: fmt.Sprintf("the answer cannot be taken: %s (%s)", why.Message, why.Rule)}
+	f.Hint = "look what the server sends: it should be JSON with a reply of each worker"
+	if why.Rule == finding.InputLimit {
+		f.Kind, f.Hint = rpc.LimitError, "look what the server sends: it is more than can be recorded"
+	}
+	return probe.Failed(f.Error()), f.Hint
 }
 
 func (a *app) probeReport(cmd *cobra.Command, merged string, opt probeFlags, require probe.Requirement) error {
@@ -215,7 +226,10 @@ func (a *app) apply(result *probe.Result, merged string) error {
 		return err
 	}
 	defer document.Close()
-	if _, err := document.WriteTo(a.stdout); err != nil && a.stdout.err == nil {
+	if note := document.Note(); note != "" {
+		a.warn("the merged document is printed as it is: " + note)
+	}
+	if err := document.WriteLaid(a.stdout); err != nil && a.stdout.err == nil {
 		return err // those of the stream are told at the end
 	}
 	return nil

@@ -151,6 +151,16 @@ func TestProbeURL(t *testing.T) {
 		{"null", 200, "", `"response is not an object"`},
 		{"no list", 200, strings.Trim(answer, "[] \n"), `"resolution": "worker_probe"`},
 		{"NaN", 200, `{"results": [{"a": NaN}]}`, `"repr": "{\"a\": NaN}"`},
+		{"a comma too many", 200, `[1,]`, `"probe_failed: ContentError: `},
+		{"no word", 200, `{"a": tru}`, `"probe_failed: `},
+		{"two texts", 200, `[] []`, `"probe_failed: ContentError: `},
+		{"no UTF-8", 200, "[\"\xff\"]", `"probe_failed: ContentError: `},
+		{"no JSON", 200, "404 page not found", `"probe_failed: ContentError: `},
+		{"a key twice", 200, `{"a": 1, "a": 2}`, `"probe_failed: ContentError: `},
+		{"deep", 200, strings.Repeat("[", 600) + strings.Repeat("]", 600), `"probe_failed: ContentError: `},
+		{"many", 200, "[" + strings.Repeat("0,", 1<<17) + "0]", `"probe_failed: LimitError: `},
+		{"a long number", 200, strings.Repeat("1", 17<<20), `"probe_failed: LimitError: `},
+		{"a long string", 200, `["` + strings.Repeat("x", 17<<20) + `"]`, `"probe_failed: LimitError: `},
 		{"no development mode", 404, `{"detail":"Not Found"}`, `"probe_failed: HTTPError: `},
 		{"a worker raised", 500, "s3cr3t-t0ken", `"probe_failed: HTTPError: `},
 	} {
@@ -160,6 +170,9 @@ func TestProbeURL(t *testing.T) {
 		sidecar := string(read(t, probe.SidecarPath(merged)))
 		if code != 0 || !strings.Contains(sidecar, c.want) {
 			t.Errorf("%s: exit %d\n%s%s\n%s", c.name, code, &stdout, &stderr, sidecar)
+		}
+		if strings.Contains(c.want, "probe_failed") && (!strings.Contains(stdout.String(), "[probe.failed]") || strings.Contains(stdout.String(), "the file")) {
+			t.Errorf("%s: it says\n%s", c.name, &stdout)
 		}
 		if strings.Contains(stdout.String()+stderr.String()+sidecar, "s3cr3t") {
 			t.Errorf("%s: the token is told", c.name)
