@@ -11,8 +11,9 @@
 //
 // New files that cannot be served leave the old document where it is; the log, /healthz
 // and /metrics say so. There is one case in which nothing can be served (503): a file was
-// overwritten where it stood, instead of being replaced, and what is there now is no
-// document. An answer that is on its way when that happens is cut off, so that the client
+// overwritten where it stood, instead of being replaced, and what is at its path now is no
+// document. That holds when the file was moved away since: it is the open file that is
+// looked at. An answer that is on its way when that happens is cut off, so that the client
 // sees that it is not whole.
 //
 // # Answers

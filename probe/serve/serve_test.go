@@ -479,6 +479,49 @@ func TestOverwritten(t *testing.T) {
 	}
 }
 
+// A file that was written to is of no use any more, wherever it was moved.
+func TestOverwrittenAndMovedAway(t *testing.T) {
+	for name, text := range map[string]string{"as long": `{"b": 2}`, "shorter": `{}`, "longer": `{"b": 12}`} {
+		for _, first := range []bool{true, false} { // moved before anybody asks
+			s := newSite(t, `{"a": 1}`)
+			s.overwrite(text)
+			if !first && s.get() != text {
+				t.Errorf("%s: not served", name)
+			}
+			if !first {
+				s.overwrite(`{"c": 3`)
+			}
+			away := s.path + ".away"
+			if err := os.Rename(s.path, away); err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range []string{"/get_perf_metrics", "/healthz"} {
+				if resp := s.ask("GET", path); resp.StatusCode != 503 || resp.Header.Get("ETag") != "" {
+					t.Errorf("%s, moved first %v: %s: %d %s", name, first, path, resp.StatusCode, s.body(resp))
+				}
+			}
+			if !strings.Contains(s.logged(), "nothing is served") {
+				t.Errorf("the log says %s", s.logged())
+			}
+			s.replace(`{"d": 1}`)
+			if got := s.get(); got != `{"d": 1}` {
+				t.Errorf("%s: served %s", name, got)
+			}
+		}
+	}
+}
+
+// One that was moved or removed as it was is served on, and so is one whose mode changed.
+func TestMovedAway(t *testing.T) {
+	s := newSite(t, `{"a": 1}`)
+	if err := errors.Join(os.Rename(s.path, s.path+".away"), os.Chmod(s.path+".away", 0o600), os.Remove(s.path+".away")); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.get(); got != `{"a": 1}` {
+		t.Errorf("served %s", got)
+	}
+}
+
 func TestNothingToBeginWith(t *testing.T) {
 	_, err := New(Options{Open: func() (Document, error) { return nil, os.ErrNotExist }})
 	if !errors.Is(err, os.ErrNotExist) {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -39,8 +40,28 @@ func (f files) same(g files) bool {
 }
 
 // touched tells whether one file was written to, or its mode was changed.
-func touched(a, b fs.FileInfo) bool {
-	return a.Size() != b.Size() || !a.ModTime().Equal(b.ModTime()) || a.Mode() != b.Mode()
+func touched(a, b fs.FileInfo) bool { return written(a, b) || a.Mode() != b.Mode() }
+
+// written tells whether one file was written to.
+func written(a, b fs.FileInfo) bool {
+	return a.Size() != b.Size() || !a.ModTime().Equal(b.ModTime())
+}
+
+// hold opens the files that were seen, to tell later whether they were written to: their
+// paths may lead elsewhere by then. It passes over what is no file, or not for this
+// process to read: whether there is a document without it is not decided here.
+func (f files) hold(paths []string) []*os.File {
+	held := make([]*os.File, len(f))
+	for i, info := range f {
+		if info == nil || !info.Mode().IsRegular() {
+			continue
+		}
+		// It may have become a FIFO, which must not hold up the opening.
+		if file, err := os.OpenFile(paths[i], os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil {
+			held[i] = file
+		}
+	}
+	return held
 }
 
 // newest returns when the last of the files was written to.
@@ -59,8 +80,8 @@ type snapshot struct {
 	doc    Document
 	size   int64
 	digest string // of the text
-	paths  []string
 	files  files
+	held   []*os.File // the files, open; nil where there is none
 
 	users int // guarded by store.mu; being the current one counts
 }
@@ -74,16 +95,33 @@ func (s *snapshot) tag(c coding) string {
 	return `"` + s.digest + "-" + string(c) + `"`
 }
 
-// overwritten tells whether a file of the document was written to where it stands. One
-// that was replaced or removed is as good as before: the document has it open.
+// overwritten tells whether a file of the document was written to where it stood when it
+// was opened, wherever it stands now. One that was replaced or removed is as good as
+// before: the document has it open.
 func (s *snapshot) overwritten() bool {
-	now := look(s.paths)
-	for i, then := range s.files {
-		if then != nil && now[i] != nil && os.SameFile(then, now[i]) && touched(then, now[i]) {
+	for i, file := range s.held {
+		if file == nil {
+			continue
+		}
+		now, err := file.Stat()
+		if err != nil || !os.SameFile(s.files[i], now) || written(s.files[i], now) {
 			return true
 		}
 	}
 	return false
+}
+
+func (s *snapshot) close() error {
+	var err error
+	if s.doc != nil {
+		err = s.doc.Close()
+	}
+	for _, file := range s.held {
+		if file != nil {
+			err = errors.Join(err, file.Close())
+		}
+	}
+	return err
 }
 
 // store holds the current document.
@@ -157,7 +195,7 @@ func (s *store) release(sn *snapshot) {
 	if !last {
 		return
 	}
-	if err := sn.doc.Close(); err != nil {
+	if err := sn.close(); err != nil {
 		s.log("cannot close a document: " + err.Error())
 	}
 }
@@ -214,9 +252,13 @@ func (s *store) keep(f *fault) {
 	known := s.failed != nil && s.failed.err.Error() == f.err.Error()
 	s.failed = f
 	s.failures++
+	outcome := "so the old one is kept"
+	if s.lost() != nil {
+		outcome = "and the old one was overwritten, so nothing is served"
+	}
 	s.mu.Unlock()
 	if !known {
-		s.log("the document was replaced by one that cannot be served, so the old one is kept: " + f.err.Error())
+		s.log("the document was replaced by one that cannot be served, " + outcome + ": " + f.err.Error())
 	}
 }
 
@@ -253,36 +295,38 @@ func (s *store) load() (next *snapshot, seen files, err error) {
 	for range tries {
 		seen = look(s.paths)
 		next, err = s.read(seen)
-		if look(s.paths).same(seen) {
+		if look(s.paths).same(seen) && (err != nil || !next.overwritten()) {
 			return next, seen, err
 		}
 		if err == nil {
-			err = next.doc.Close()
+			err = next.close()
 		}
 	}
 	return nil, seen, errors.Join(errors.New("the files of the document keep changing"), err)
 }
 
-func (s *store) read(seen files) (*snapshot, error) {
-	doc, err := s.open()
-	if err != nil {
+func (s *store) read(seen files) (_ *snapshot, err error) {
+	next := &snapshot{files: seen, held: seen.hold(s.paths), users: 1}
+	if next.doc, err = s.open(); err != nil {
+		next.doc = nil // whatever came with the error
+		if bad := next.close(); bad != nil {
+			err = errors.Join(err, bad)
+		}
 		return nil, err
 	}
 	digest := sha256.New()
-	size := doc.Size()
+	next.size = next.doc.Size()
 	// Read through a buffer of the size that answers are read with.
-	n, err := io.CopyBuffer(digest, struct{ io.Reader }{io.NewSectionReader(doc, 0, size)}, make([]byte, chunkSize))
-	if err == nil && n < size {
-		err = fmt.Errorf("the document ends at byte %d of %d", n, size)
+	n, err := io.CopyBuffer(digest, struct{ io.Reader }{io.NewSectionReader(next.doc, 0, next.size)}, make([]byte, chunkSize))
+	if err == nil && n < next.size {
+		err = fmt.Errorf("the document ends at byte %d of %d", n, next.size)
 	}
 	if err != nil {
-		return nil, errors.Join(err, doc.Close())
+		return nil, errors.Join(err, next.close())
 	}
 	const half = sha256.Size / 2 // is enough to tell texts apart
-	return &snapshot{
-		doc: doc, size: size, digest: hex.EncodeToString(digest.Sum(nil)[:half]),
-		paths: s.paths, files: seen, users: 1,
-	}, nil
+	next.digest = hex.EncodeToString(digest.Sum(nil)[:half])
+	return next, nil
 }
 
 // state is what there is to say of the store.
