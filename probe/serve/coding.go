@@ -124,6 +124,7 @@ type encoder interface {
 type coders struct {
 	buffers sync.Pool
 	pools   map[coding]*sync.Pool
+	turns   turns
 }
 
 func newCoders() *coders {
@@ -133,6 +134,7 @@ func newCoders() *coders {
 			gzipCoding: {New: func() any { return newGzip() }},
 			zstdCoding: {New: func() any { return newZstd() }},
 		},
+		turns: newTurns(),
 	}
 }
 
@@ -164,8 +166,8 @@ func (c *coders) encoder(k coding, w io.Writer) (body io.WriteCloser, done func(
 		return plain{w}, func() {}
 	}
 	z := pool.Get().(encoder)
-	z.Reset(w)
-	return z, func() {
+	z.Reset(giving{w, c.turns})
+	return taking{z, c.turns}, func() {
 		z.Reset(nil) // it must not keep the answer alive
 		pool.Put(z)
 	}
