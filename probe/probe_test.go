@@ -442,6 +442,7 @@ func TestBrokenReplies(t *testing.T) {
 }
 
 func TestMergedArtifact(t *testing.T) {
+	long := strings.Repeat("n", 12<<20)
 	called := false
 	ask := func(context.Context) (Input, error) { called = true; return Input{Replies: []byte("[]")}, nil }
 	for name, c := range map[string]struct {
@@ -457,6 +458,7 @@ func TestMergedArtifact(t *testing.T) {
 		"rank artifact": {`{"artifact_type": "rank", "engine": {}}`, "", exitcode.Rejected},
 		"rank's dp":     {`{"engine": {}, "dp": {"rank": 0, "size": 1}}`, "", exitcode.Rejected},
 		"many values":   {`{"engine": {"a": [` + strings.Repeat("0,", 1<<20) + `0]}}`, "input.limit", 0},
+		"long names":    {`{"a` + long + `": 1, "b` + long + `": 2, "c` + long + `": {}}`, "input.limit", 0},
 		"many ranks":    {`{"engine": {}, "dp": {"source_ranks": [` + strings.Repeat("0,", 1<<16) + `0]}}`, "input.limit /dp/source_ranks", 0},
 	} {
 		merged := place(t, c.text)
@@ -591,6 +593,28 @@ func TestKeepsObservations(t *testing.T) {
 	}
 	if result := sound(t, Options{Merged: merged, Probe: failing(Skipped("x"))}); !result.Written {
 		t.Error("a failure does not replace a failure")
+	}
+}
+
+// Whether anybody was observed is seen without reading who.
+func TestObservedIsSeen(t *testing.T) {
+	for list, want := range map[string]bool{"[]": false, "[ \n]": false, "null": false, "{}": false, "[0]": true, "[ {}]": true, "[[]]": true} {
+		path := filepath.Join(t.TempDir(), "s.json")
+		save(t, path, `{"merged": {"worker_probe": {"responses": [], "coverage": {"observed_workers": `+list+`}}}}`)
+		text, err := openText(t.Context(), path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := readSidecar(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.observed(); got != want || err != nil {
+			t.Errorf("%q: %t, %v", list, got, err)
+		}
+		if err := text.file.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -25,10 +25,10 @@ const maxNodes = 1 << 20
 type text struct {
 	path   string
 	file   *input.File
-	size   int64 // bytes of text
-	object bool  // the document is an object
-	root   int64 // offset of the document's value
-	fields []field
+	size   int64   // bytes of text
+	object bool    // the document is an object
+	root   int64   // offset of the document's value
+	fields []field // those whose names anybody could ask for
 
 	inner *jsonstream.Scanner // of parts that are read again, made at the first
 }
@@ -92,7 +92,7 @@ func (t *text) read(src *counted) error {
 	err := t.readAs(src, jsonstream.Strict)
 	var fault *jsonstream.Fault
 	if errors.As(err, &fault) {
-		lenient, found := jsonstream.Check(src, jsonstream.Limits{})
+		lenient, found := jsonstream.Check(src, textLimits())
 		switch {
 		case lenient && found == nil:
 			err = t.readAs(src, jsonstream.Lenient)
@@ -105,20 +105,35 @@ func (t *text) read(src *counted) error {
 }
 
 func (t *text) readAs(src io.ReaderAt, mode jsonstream.Mode) (err error) {
-	s := jsonstream.New(src, 0, 0, mode, jsonstream.Limits{})
-	if t.root, t.object, t.fields, err = readFields(s); err != nil {
+	s := jsonstream.New(src, 0, 0, mode, textLimits())
+	if t.root, t.object, t.fields, err = readFields(s, maxName); err != nil {
 		return err
 	}
 	return s.End()
 }
 
-// readFields reads an object and returns where its members are.
-func readFields(s *jsonstream.Scanner) (start int64, ok bool, fields []field, err error) {
+// maxNames bounds the names of all open objects, in bytes (input.limit). A scanner holds
+// them several times over; so many are a million of 32 bytes each.
+const maxNames = 32 << 20
+
+// maxName is more than any name has that a document is asked for.
+const maxName = 64
+
+func textLimits() jsonstream.Limits { return jsonstream.Limits{NameBytes: maxNames} }
+
+// readFields reads an object and returns where its members are, but for those whose names
+// are longer than longest.
+func readFields(s *jsonstream.Scanner, longest int) (start int64, ok bool, fields []field, err error) {
 	start, ok, err = s.Object(func(name []byte) error {
-		f := field{name: string(name)}
+		wanted := len(name) <= longest
+		f := field{}
+		if wanted {
+			f.name = string(name)
+		}
 		var err error
-		f.span, err = s.Skip()
-		fields = append(fields, f)
+		if f.span, err = s.Skip(); wanted {
+			fields = append(fields, f)
+		}
 		return err
 	})
 	return start, ok, fields, err
@@ -127,7 +142,7 @@ func readFields(s *jsonstream.Scanner) (start int64, ok bool, fields []field, er
 // fieldsAt returns the members of the object at a span of the checked text; ok is false
 // when there is no object.
 func (t *text) fieldsAt(span jsonstream.Span) (fields []field, ok bool, err error) {
-	_, ok, fields, err = readFields(t.scanner(span))
+	_, ok, fields, err = readFields(t.scanner(span), maxNames)
 	return fields, ok, err
 }
 
