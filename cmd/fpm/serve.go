@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/input"
@@ -98,7 +97,7 @@ func (a *app) serve(cmd *cobra.Command, merged string, opt serveFlags) error {
 	journal := &journal{a: a}
 	handler, err := serve.New(serve.Options{
 		Open:       func() (serve.Document, error) { return openServed(merged) },
-		Paths:      []string{merged, artifact.Sidecar(merged)},
+		Paths:      []string{merged, probe.SidecarPath(merged)},
 		MaxAnswers: opt.maxAnswers, Stall: opt.stall, Version: programVersion(), Log: journal.say,
 	})
 	if err != nil {

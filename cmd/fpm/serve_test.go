@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -16,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 )
 
 const servePage = "../../docs/serve.md"
@@ -184,6 +187,61 @@ func TestServeStops(t *testing.T) {
 	if _, status := s.end(); status != 130 {
 		t.Errorf("after a second signal: exit status %d", status)
 	}
+}
+
+// The sidecar of a compressed file has no suffix of compression. It is noticed when it
+// comes and when it is replaced.
+func TestServeNoticesTheSidecarOfACompressedFile(t *testing.T) {
+	const text = `{"artifact_type": "merged", "run_id": "r", "dp": {"ranks": [0], "source_ranks": [0]}, "engine": {}}`
+	for suffix, compressor := range map[string]func(io.Writer) (io.WriteCloser, error){
+		"":     func(w io.Writer) (io.WriteCloser, error) { return nopCloser{w}, nil },
+		".gz":  func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
+		".zst": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
+	} {
+		t.Run("suffix"+suffix, func(t *testing.T) {
+			var packed bytes.Buffer
+			w, err := compressor(&packed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = io.WriteString(w, text)
+			path := filepath.Join(t.TempDir(), "merged.json"+suffix)
+			if err := errors.Join(err, w.Close(), os.WriteFile(path, packed.Bytes(), 0o666)); err != nil {
+				t.Fatal(err)
+			}
+			s := startServe(t, path)
+			if got := s.get("/get_perf_metrics"); got != text {
+				t.Errorf("served %s", got)
+			}
+			for _, reason := range []string{"the first", "the second"} {
+				if out, err := exec.Command("fpm", "probe-report", path, "--skipped", reason).CombinedOutput(); err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				if got := s.get("/get_perf_metrics"); !strings.Contains(got, "probe_skipped: "+reason) {
+					t.Errorf("%s sidecar was not noticed: %s", reason, got)
+				}
+			}
+		})
+	}
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+// get returns the body of an answer.
+func (s *serving) get(path string) string {
+	s.t.Helper()
+	resp, err := http.Get(s.url + path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(text)
 }
 
 func TestServeCutsOffWhoStandsStill(t *testing.T) {
