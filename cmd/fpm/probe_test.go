@@ -179,3 +179,49 @@ func TestProbeURL(t *testing.T) {
 		}
 	}
 }
+
+// What is printed without the probe's result says so beside it, and in whose layout it is
+// does not matter.
+func TestApplyOfOlder(t *testing.T) {
+	merged, replies := fleet(t, t.TempDir(), 1, 1)
+	invoke := func(args ...string) (stdout, stderr string) {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), append([]string{"probe-report", merged}, args...), nil, &out, &errs, func(string) string { return "" }); code != 0 {
+			t.Fatalf("%q: exit %d\n%s", args, code, &errs)
+		}
+		return out.String(), errs.String()
+	}
+	invoke("--replies", replies)
+	text := read(t, merged)
+	applied, said := invoke("--apply")
+	if !strings.Contains(applied, `"representative_worker"`) || strings.Contains(said, "warning") {
+		t.Errorf("not applied, or a warning: %s", said)
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, text); err != nil {
+		t.Fatal(err)
+	}
+	save := func(path string, text []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	save(merged, compact.Bytes())
+	if got, _ := invoke("--apply"); got != applied {
+		t.Errorf("from another layout:\n%s", cmp.Diff(applied, got))
+	}
+	sidecar := probe.SidecarPath(merged)
+	save(sidecar, bytes.Replace(read(t, sidecar), []byte(`"merged": {`), []byte(`"engine": {`), 1))
+	if got, said := invoke("--apply"); got != string(text) || !strings.Contains(said, "older build") || !strings.Contains(said, "printed as it is") {
+		t.Errorf("an older sidecar: %s\n%s", said, cmp.Diff(string(text), got))
+	}
+	save(merged, []byte(applied))
+	if err := os.Remove(sidecar); err != nil {
+		t.Fatal(err)
+	}
+	if got, said := invoke("--apply"); got != applied || !strings.Contains(said, "older build put there") {
+		t.Errorf("an older merged artifact: %s\n%s", said, cmp.Diff(applied, got))
+	}
+}
