@@ -59,7 +59,7 @@ func usualErrors() []usual {
 		{"malformed MIME header", "the header of the answer is damaged", false},
 		{"malformed chunked encoding", "the chunks of the answer are damaged", false},
 		{"invalid byte in chunk length", "the chunks of the answer are damaged", false},
-		{"chunk length too large", "the chunks of the answer are damaged", false},
+		{"http chunk length too large", "the chunks of the answer are damaged", false},
 		{"unsupported transfer encoding", "the transfer encoding of the answer is not known", false},
 		{"too many transfer encodings", "the answer has several transfer encodings", false},
 		{"server gave HTTP response to HTTPS client", "the server speaks HTTP without TLS", false},

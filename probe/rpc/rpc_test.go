@@ -621,6 +621,7 @@ func TestPlainWords(t *testing.T) {
 		{"hello\r\n", `ProtocolError: what came is not HTTP: "hello"`},
 		{"HTTP/1.1 2x0 OK\r\n\r\n", `ProtocolError: what came is not HTTP: status "2x0"`},
 		{head + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", "ProtocolError: the chunks of the answer are damaged"},
+		{head + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", "ProtocolError: the chunks of the answer are damaged"},
 		{head + "Transfer-Encoding: rot13\r\n\r\n[]", "ProtocolError: the transfer encoding of the answer is not known"},
 	} {
 		if f := failure(t, Options{BaseURL: raw(t, said(c.sent))}); f.Error() != c.want {
