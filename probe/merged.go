@@ -19,8 +19,8 @@ import (
 type Merged struct {
 	text       *text
 	runID      *jsonvalue.Value // nil when absent, here and below
-	outputPath *jsonvalue.Value
-	rankFiles  *jsonvalue.Value
+	outputPath jsonstream.Span  // of length 0 when absent
+	rankFiles  jsonstream.Span
 	engine     *jsonvalue.Value
 	engineSpan jsonstream.Span
 	kind       *jsonvalue.Value
@@ -31,9 +31,9 @@ type Merged struct {
 
 // source is a rank whose file took part in the merge.
 type source struct {
-	label string           // its key in a sidecar
-	rank  int64            // -1 when the label is not an integer
-	file  *jsonvalue.Value // nil when the merged artifact lists none
+	label string          // its key in a sidecar
+	rank  int64           // -1 when the label is not an integer
+	file  jsonstream.Span // of its name in the merged artifact; of length 0 when that lists none
 }
 
 // OpenMerged opens and checks a merged artifact, in little memory however large it is.
@@ -57,18 +57,18 @@ func openMerged(ctx context.Context, path string, progress Progress) (*Merged, e
 func (m *Merged) read() (err error) {
 	var dp *jsonvalue.Value
 	m.engineSpan = get(m.text.fields, "engine")
+	m.outputPath, m.rankFiles = get(m.text.fields, "merged_output_path"), get(m.text.fields, "rank_files")
 	for _, part := range []struct {
 		name string
 		to   **jsonvalue.Value
 	}{
-		{"run_id", &m.runID}, {"merged_output_path", &m.outputPath}, {"rank_files", &m.rankFiles},
-		{"artifact_type", &m.kind}, {"dp", &dp}, {"engine", &m.engine},
+		{"run_id", &m.runID}, {"artifact_type", &m.kind}, {"dp", &dp}, {"engine", &m.engine},
 	} {
 		if *part.to, err = m.text.tree(get(m.text.fields, part.name)); err != nil {
 			return err
 		}
 	}
-	m.ranks = dp.Get("ranks")
+	m.ranks = dp.Get("ranks").Clone() // the rest of the dp object is not kept
 	m.ofRank = dp.Get("rank") != nil && dp.Get("source_ranks") == nil
 	return m.readSources(dp.Get("source_ranks"))
 }
@@ -86,11 +86,15 @@ func (m *Merged) readSources(ranks *jsonvalue.Value) error {
 			Message: fmt.Sprintf("more than %d source ranks", maxSources),
 		}
 	}
+	files, err := m.files(len(ranks.Elems))
+	if err != nil {
+		return err
+	}
 	at := map[string]int{}
 	for i := range ranks.Elems {
 		s := newSource(&ranks.Elems[i])
-		if m.rankFiles != nil && i < len(m.rankFiles.Elems) {
-			s.file = &m.rankFiles.Elems[i]
+		if i < len(files) {
+			s.file = files[i]
 		}
 		if first, again := at[s.label]; again {
 			m.sources[first] = s // a document has no key twice: the last one counts
@@ -100,6 +104,22 @@ func (m *Merged) readSources(ranks *jsonvalue.Value) error {
 		m.sources = append(m.sources, s)
 	}
 	return nil
+}
+
+// files returns where the first n of the rank files are named.
+func (m *Merged) files(n int) (files []jsonstream.Span, err error) {
+	if m.rankFiles.Len == 0 {
+		return nil, nil
+	}
+	in := m.text.scanner(m.rankFiles)
+	_, _, err = in.Array(func(i int) error {
+		span, err := in.Skip()
+		if i < n {
+			files = append(files, span)
+		}
+		return err
+	})
+	return files, err
 }
 
 func newSource(rank *jsonvalue.Value) source {
@@ -122,7 +142,7 @@ func (m *Merged) notMerged() error {
 	case !m.text.object:
 		e.Message = "this is no merged artifact: the document is not an object"
 	case named && kind != "merged":
-		e.Message = fmt.Sprintf("this is no merged artifact: its artifact_type is %q", kind)
+		e.Message = "this is no merged artifact: its artifact_type is " + m.kind.Excerpt(maxExcerpt)
 	case !named && m.ofRank:
 		e.Message = "this is no merged artifact but that of a rank: it has dp.rank and no dp.source_ranks"
 	default:

@@ -272,8 +272,8 @@ func newComparison(s *sidecar, p *probe, scope finding.Scope) *comparison {
 
 func (c *comparison) run() error {
 	m := c.p.merged
-	c.value("/merged_output_path", func(e *emitter) { e.tree(m.outputPath) }, get(c.s.text.fields, "merged_output_path"), c.s.text.root)
-	c.value("/rank_files", func(e *emitter) { e.tree(m.rankFiles) }, get(c.s.text.fields, "rank_files"), c.s.text.root)
+	c.value("/merged_output_path", func(e *emitter) { e.span(m.text, m.outputPath) }, get(c.s.text.fields, "merged_output_path"), c.s.text.root)
+	c.value("/rank_files", func(e *emitter) { e.span(m.text, m.rankFiles) }, get(c.s.text.fields, "rank_files"), c.s.text.root)
 	c.result(c.s.resultAt, c.p.mergedView(), c.s.result, c.s.resultSpan.Off)
 	c.ranks()
 	return c.err
@@ -323,7 +323,7 @@ func (c *comparison) rank(pointer string, s source, place jsonstream.Span, paren
 		c.err = err
 		return
 	}
-	c.value(pointer+"/rank_file", func(e *emitter) { e.tree(s.file) }, get(fields, "rank_file"), place.Off)
+	c.value(pointer+"/rank_file", func(e *emitter) { e.span(c.p.merged.text, s.file) }, get(fields, "rank_file"), place.Off)
 	c.result(pointer, c.p.rankView(s), fields, place.Off)
 }
 

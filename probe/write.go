@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 
+	"github.com/fpm-project/fpm/internal/jsonstream"
 	"github.com/fpm-project/fpm/internal/jsonvalue"
 	"github.com/fpm-project/fpm/internal/pyjson"
 )
@@ -17,6 +18,7 @@ type emitter struct {
 	opened  bool // nothing stands in the open container so far
 	buf     []byte
 	layout  pyjson.Reindenter
+	err     error // of reading what was to be copied
 }
 
 func newEmitter(w io.Writer, compact bool) *emitter {
@@ -27,8 +29,14 @@ func newEmitter(w io.Writer, compact bool) *emitter {
 	return &emitter{w: bufio.NewWriterSize(w, size), compact: compact}
 }
 
-// The errors of the writer are sticky: flush returns the first.
-func (e *emitter) flush() error { return e.w.Flush() }
+// The errors of the writer are sticky, and so are those of what is copied: flush returns
+// the first.
+func (e *emitter) flush() error {
+	if e.err != nil {
+		return e.err
+	}
+	return e.w.Flush()
+}
 
 func (e *emitter) put(text []byte) {
 	_, _ = e.w.Write(text)
@@ -91,10 +99,35 @@ func (e *emitter) text(text []byte) {
 		return
 	}
 	e.layout.Reset(e.level)
+	e.laid(text)
+}
+
+// laid writes more of a text that is laid out anew.
+func (e *emitter) laid(text []byte) {
 	for len(text) > 0 {
-		n := min(len(text), 4<<10)
+		n := min(len(text), layChunk)
 		e.put(e.layout.Append(e.buf, text[:n]))
 		text = text[n:]
+	}
+}
+
+// span copies a value of a file, however large it is; one that is absent is null.
+func (e *emitter) span(t *text, span jsonstream.Span) {
+	if span.Len == 0 {
+		e.value(nil)
+		return
+	}
+	e.layout.Reset(e.level)
+	err := eachChunk(t.file, span, func(chunk []byte) error {
+		if e.compact {
+			_, _ = e.w.Write(chunk)
+		} else {
+			e.laid(chunk)
+		}
+		return nil
+	})
+	if e.err == nil {
+		e.err = err
 	}
 }
 
@@ -134,9 +167,9 @@ func (e *emitter) document(p *probe) {
 		e.key("run_id")
 		e.tree(p.merged.runID)
 		e.key("merged_output_path")
-		e.tree(p.merged.outputPath)
+		e.span(p.merged.text, p.merged.outputPath)
 		e.key("rank_files")
-		e.tree(p.merged.rankFiles)
+		e.span(p.merged.text, p.merged.rankFiles)
 		e.key("merged")
 		e.object(func() { e.result(p.mergedView()) })
 		e.key("ranks")
@@ -145,7 +178,7 @@ func (e *emitter) document(p *probe) {
 				e.key(s.label)
 				e.object(func() {
 					e.key("rank_file")
-					e.tree(s.file)
+					e.span(p.merged.text, s.file)
 					e.result(p.rankView(s))
 				})
 			}
