@@ -146,6 +146,16 @@ func TestOldUntilCommit(t *testing.T) {
 	requireDir(t, dir, map[string]string{"out.json": "new"})
 }
 
+// A target that appears while it is looked for is no link that leads nowhere.
+func TestTargetAppears(t *testing.T) {
+	dir := t.TempDir()
+	target := filepath.Join(dir, "out.json")
+	put(t, target, "of another process")
+	if got, err := resolveNew(target, dir, "out.json"); err != nil || filepath.Base(got) != "out.json" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 func TestAbort(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "out.json")

@@ -37,9 +37,10 @@ func Target(path string) (resolved string, info fs.FileInfo, err error) {
 	return resolved, info, nil
 }
 
-// resolveNew resolves the directory of a target that does not exist.
+// resolveNew resolves the directory of a target that did not exist. One that another
+// process has put there since is no obstacle.
 func resolveNew(path, dir, base string) (string, error) {
-	if _, err := os.Lstat(path); err == nil {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return "", &TargetError{Path: path, Reason: "is a symbolic link that leads nowhere"}
 	}
 	if dir == "" {
