@@ -118,9 +118,22 @@ func (d *Document) findResult() (result []field, err error) {
 	case !equalOrNull(s.runID, d.merged.runID):
 		d.note = "the sidecar is that of another run"
 	default:
-		d.applied = true
+		return s.result, d.verify(s)
 	}
 	return s.result, nil
+}
+
+// verify applies the sidecar only if it follows from its responses: what was edited
+// afterwards is not what the workers said.
+func (d *Document) verify(s *sidecar) error {
+	r := &run{ctx: context.Background(), out: finding.NewCollector(1), merged: d.merged, texts: map[string]io.ReaderAt{}}
+	if err := r.check(s); err != nil {
+		return err
+	}
+	if d.applied = r.out.Errors() == 0; !d.applied {
+		d.note = "the sidecar does not follow from the responses in it; fpm probe-report names the differences"
+	}
+	return nil
 }
 
 // engine adds the engine object: its members in place, what the probe resolved over or

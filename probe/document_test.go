@@ -171,6 +171,7 @@ func TestNotApplied(t *testing.T) {
 		{Schema, "x", "is none"},
 		{`"merged": {`, `"engine": {`, "older build"},
 		{sidecar, "{", "damaged"},
+		{`"complete": false`, `"complete": true`, "does not follow from the responses"},
 	} {
 		save(t, SidecarPath(merged), strings.Replace(sidecar, c.old, c.new, 1))
 		d := open(t, merged)

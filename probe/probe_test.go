@@ -986,3 +986,16 @@ func checkScope(t *testing.T, view string, o outcome) {
 		}
 	}
 }
+
+// Complete coverage claims nothing about a backend that a worker did not name.
+func TestSilentWorkers(t *testing.T) {
+	merged := place(t, artifactText(2, 1, 1, 1))
+	silent := `"attention_backends": {}`
+	for n, replies := range []string{list(answer(0), answer(1)), list(answer(0), answer(1, silent)), list(answer(0, silent), answer(1, silent))} {
+		s := sound(t, Options{Merged: merged, Probe: given(replies)}).Summary
+		said := strings.Contains(s.Conclusion, "said nothing")
+		if !s.Coverage.Complete || s.Silent != n || said != (n > 0) {
+			t.Errorf("%d silent: %d, conclusion %q", n, s.Silent, s.Conclusion)
+		}
+	}
+}

@@ -23,7 +23,8 @@ type Summary struct {
 	Disagreements []Disagreement `json:"disagreements"`
 	CaptureErrors []CaptureError `json:"capture_errors"` // at most maxListed
 	Captures      int            `json:"workers_with_capture_errors"`
-	Conclusion    string         `json:"conclusion"` // what this does and does not establish
+	Silent        int            `json:"workers_without_attention_backends"` // observed, but of no attention layer
+	Conclusion    string         `json:"conclusion"`                         // what this does and does not establish
 }
 
 // maxListed bounds each list of layers, workers and errors in a summary; the counts
@@ -92,6 +93,9 @@ type CaptureError struct {
 func newSummary(v *view) *Summary {
 	s := &Summary{Resolution: v.resolution, Error: v.probe.failure, CaptureErrors: []CaptureError{}}
 	for _, i := range v.observed {
+		if len(v.reply(i).layers) == 0 {
+			s.Silent++
+		}
 		if r := v.reply(i); r.captureFailed() {
 			if s.Captures++; s.Captures <= maxListed {
 				s.CaptureErrors = append(s.CaptureErrors, CaptureError{r.name(), jsonstream.Excerpt(bytes.NewReader(r.captureErrors), 0, maxQuoted)})
@@ -102,6 +106,9 @@ func newSummary(v *view) *Summary {
 	s.Settings = v.settings()
 	s.Disagreements = v.sides()
 	s.Conclusion = s.conclude()
+	if s.Silent > 0 {
+		s.Conclusion += " Of the attention backend, " + plural(s.Silent, "observed worker", "observed workers") + " said nothing."
+	}
 	return s
 }
 

@@ -104,7 +104,7 @@ func (a *app) serve(cmd *cobra.Command, merged string, opt serveFlags) error {
 		return a.refused(err)
 	}
 	defer handler.Close()
-	listener, err := net.Listen("tcp", opt.listen)
+	listener, err := net.Listen(network(opt.listen), opt.listen)
 	if err != nil {
 		return &exitcode.Error{Code: exitcode.Failed, Message: "cannot listen on " + opt.listen + ": " + bareListen(err), Hint: "choose another address with --listen", Err: err}
 	}
@@ -123,6 +123,14 @@ func (a *app) serve(cmd *cobra.Command, merged string, opt serveFlags) error {
 		Command: "serve", Status: report.OK, Summary: "stopped",
 		Details: report.Object{{Key: "address", Value: listener.Addr().String()}},
 	})
+}
+
+// network keeps an IPv4 wildcard from standing for every IPv6 address as well.
+func network(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil && net.ParseIP(host).To4() != nil {
+		return "tcp4"
+	}
+	return "tcp"
 }
 
 // openServed keeps a nil document from becoming one that is not nil.

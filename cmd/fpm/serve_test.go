@@ -273,6 +273,9 @@ func TestServeWarnsOfOtherInterfaces(t *testing.T) {
 	s := startServe(t, path, "--listen", "0.0.0.0:0")
 	s.signal(syscall.SIGTERM)
 	s.end()
+	if !strings.Contains(s.url, "0.0.0.0:") {
+		t.Errorf("asked for every IPv4 interface, and listening on %s", s.url)
+	}
 	if want := "fpm: warning: this address is not a loopback one, and there is no authentication"; !strings.Contains(s.stderr.String(), want) {
 		t.Errorf("standard error %s", s.stderr)
 	}
