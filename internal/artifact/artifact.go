@@ -80,7 +80,8 @@ func Sidecar(merged string) string {
 // .zst behind it, is rank 3 of the base path dir/stem.json. It reports false for a name
 // that stands for no rank: one without _dp and a number at the end of its stem, or with
 // a number that no writer would write, such as 03. A name ending in _dp0 does stand for
-// rank 0, although that rank's usual name has no mark.
+// rank 0, although that rank's usual name has no mark. A number too large for an int
+// comes as the largest int.
 func SplitRank(path string) (base Base, rank int, ok bool) {
 	full := ParseBase(path)
 	mark := strings.LastIndex(full.Stem, rankMark)

@@ -149,6 +149,9 @@ func FuzzSplitRank(f *testing.F) {
 		if rank == 0 {
 			got = base.Dir + base.Stem + "_dp0" + base.Ext
 		}
+		if rank == math.MaxInt {
+			return // the number in the name is beyond any rank
+		}
 		if rank < 0 || got != want {
 			t.Errorf("SplitRank(%q) = %q, %d, which is called %q", path, base, rank, got)
 		}

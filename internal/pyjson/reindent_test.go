@@ -172,7 +172,7 @@ func checkReindent(t *testing.T, text, want string, level int) {
 	}
 	r := pyjson.NewReindenter(level)
 	var got []byte
-	for i := range text {
+	for i := range len(text) { // a byte at a time, not a character
 		got = r.Append(got, []byte(text[i:i+1]))
 	}
 	if string(got) != want {
@@ -191,6 +191,7 @@ func FuzzReindent(f *testing.F) {
 	f.Add(`{"a": [1, {}, [ ]], "b": "\"\\"}`, 0)
 	f.Add("[\n  1,\n  2\n]", 1)
 	f.Add("[\n    [\n      true\n    ]\n  ]", 1)
+	f.Add("\"Ē\"", 0)
 	f.Fuzz(func(t *testing.T, text string, level int) {
 		if level < 0 || level > 200 || len(text) > 1<<12 {
 			t.Skip("out of the range of interest")
