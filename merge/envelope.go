@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/fpm-project/fpm/internal/finding"
-	"github.com/fpm-project/fpm/internal/jsonspan"
 	"github.com/fpm-project/fpm/internal/jsonstream"
 	"github.com/fpm-project/fpm/internal/jsonvalue"
 	"github.com/fpm-project/fpm/protocol"
@@ -382,5 +381,3 @@ func (sc *scanner) referenceGroups() *groupIndex {
 	}
 	return sc.r.groups
 }
-
-var _ = jsonspan.New

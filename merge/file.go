@@ -26,7 +26,6 @@ type rankFile struct {
 	root    int64 // offset of the document's object
 	dpRank  jsonstream.Field
 	dpSize  jsonstream.Field
-	dp      jsonstream.Span
 	size    int // dp.size where it is sound, else 0
 	runID   string
 	elapsed float64

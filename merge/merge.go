@@ -17,10 +17,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -283,34 +281,15 @@ func (r *run) checkUnchanged() bool {
 // locate gives the findings line and column, and the text that stood there.
 func (r *run) locate() {
 	r.result.Findings = r.out.Findings()
-	byFile := map[string][]int{}
-	for i, f := range r.result.Findings {
-		byFile[f.File] = append(byFile[f.File], i)
+	byFile := map[string][]*finding.Finding{}
+	for i := range r.result.Findings {
+		if f := &r.result.Findings[i]; f.Offset >= 0 {
+			byFile[f.File] = append(byFile[f.File], f)
+		}
 	}
 	for _, f := range r.files {
-		r.locateIn(f, byFile[f.path])
-	}
-}
-
-func (r *run) locateIn(f *rankFile, at []int) {
-	at = slices.DeleteFunc(at, func(i int) bool { return r.result.Findings[i].Offset < 0 })
-	if len(at) == 0 {
-		return
-	}
-	offsets := make([]int64, len(at))
-	for i, k := range at {
-		offsets[i] = r.result.Findings[k].Offset
-	}
-	positions, err := jsonstream.Positions(f.src, offsets)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		r.fail(err)
-		return
-	}
-	for i, k := range at {
-		x := &r.result.Findings[k]
-		x.Line, x.Column = positions[i].Line, positions[i].Column
-		if x.Excerpt && x.Actual == "" {
-			x.Actual = jsonstream.Excerpt(f.src, x.Offset, maxExcerpt)
+		if at := byFile[f.path]; len(at) > 0 {
+			r.fail(jsonstream.Locate(f.src, at, maxExcerpt))
 		}
 	}
 }

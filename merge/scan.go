@@ -168,8 +168,6 @@ func (sc *scanner) member(name []byte) (err error) {
 		sc.f.timing = at
 	case "engine":
 		sc.f.engine = at
-	case "dp":
-		sc.f.dp = at.Span
 	case "warmup_evidence":
 		sc.f.warmup = at
 	}

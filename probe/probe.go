@@ -26,7 +26,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/fpm-project/fpm/internal/atomicfile"
@@ -388,33 +387,14 @@ const maxExcerpt = 1000
 // locate gives the findings line and column, and the text that stood there.
 func (r *run) locate() {
 	r.result.Findings = r.out.Findings()
-	byFile := map[string][]int{}
-	for i, f := range r.result.Findings {
-		if f.Offset >= 0 && r.texts[f.File] != nil {
-			byFile[f.File] = append(byFile[f.File], i)
+	byFile := map[string][]*finding.Finding{}
+	for i := range r.result.Findings {
+		if f := &r.result.Findings[i]; f.Offset >= 0 && r.texts[f.File] != nil {
+			byFile[f.File] = append(byFile[f.File], f)
 		}
 	}
 	for file, at := range byFile {
-		r.locateIn(r.texts[file], at)
-	}
-}
-
-func (r *run) locateIn(src io.ReaderAt, at []int) {
-	offsets := make([]int64, len(at))
-	for i, k := range at {
-		offsets[i] = r.result.Findings[k].Offset
-	}
-	positions, err := jsonstream.Positions(src, offsets)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, os.ErrClosed) {
-		r.fail(err)
-		return
-	}
-	for i, k := range at {
-		f := &r.result.Findings[k]
-		f.Line, f.Column = positions[i].Line, positions[i].Column
-		if f.Excerpt && f.Actual == "" {
-			f.Actual = jsonstream.Excerpt(src, f.Offset, maxExcerpt)
-		}
+		r.fail(jsonstream.Locate(r.texts[file], at, maxExcerpt))
 	}
 }
 

@@ -5,8 +5,11 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"io/fs"
 	"slices"
 	"strconv"
+
+	"github.com/fpm-project/fpm/internal/finding"
 )
 
 // smallWindow is how much is read at once where a single value is looked at.
@@ -124,4 +127,25 @@ func Positions(src io.ReaderAt, offsets []int64) ([]Position, error) {
 		out[i] = Position{Line: line, Column: int(offsets[i]-lineStart) + 1}
 	}
 	return out, nil
+}
+
+// Locate gives findings about one text their line and column and, where they ask for it,
+// an excerpt of at most most bytes of what stands there. Each has an offset.
+func Locate(src io.ReaderAt, findings []*finding.Finding, most int) error {
+	offsets := make([]int64, len(findings))
+	for i, f := range findings {
+		offsets[i] = f.Offset
+	}
+	// Where the text breaks off, or can no longer be read, is what the findings are about.
+	positions, err := Positions(src, offsets)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, fs.ErrClosed) {
+		return err
+	}
+	for i, f := range findings {
+		f.Line, f.Column = positions[i].Line, positions[i].Column
+		if f.Excerpt && f.Actual == "" {
+			f.Actual = Excerpt(src, f.Offset, most)
+		}
+	}
+	return nil
 }
