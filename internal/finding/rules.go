@@ -97,6 +97,21 @@ const (
 	EngineUnverified ID = "engine.unverified" // warning
 )
 
+// Rule ids of the strict level.
+const (
+	ProtocolValue     ID = "protocol.value"
+	MeasurementStrict ID = "measurement.strict"
+	WarmupStrict      ID = "warmup.strict"
+
+	StrictConfig    ID = "strict.config"
+	StrictScheduled ID = "strict.scheduled"
+	StrictWall      ID = "strict.wall"
+	StrictOrder     ID = "strict.order"
+	StrictRegime    ID = "strict.regime"
+
+	SchemaViolation ID = "schema.violation" // with --schema only
+)
+
 // Rule ids of the probe level.
 const (
 	ProbeNoEngine       ID = "probe.no-engine"

@@ -400,6 +400,62 @@ var table = [...]Rule{
 		Example: `"engine": {"capture_error": "no model configuration"}`,
 	},
 
+	// What strict consumers require beyond a merge.
+	{
+		ID: ProtocolValue, Severity: Error, Level: Strict,
+		Purpose: "The fields of the measurement protocol and of its execution_evidence have values that are known to compare.",
+		Hint:    "runs of a producer that measures otherwise cannot be compared with others: use the producer that the rest of the data came from",
+		Example: `"timing_metric": "gpu_time"`,
+	},
+	{
+		ID: MeasurementStrict, Severity: Error, Level: Strict,
+		Purpose: "A metric's evidence is whole: prompts with their digests, the position among the results, the regime of the result, raw wall times above 0 and an estimate that fits the number of samples.",
+		Hint:    "the measurement cannot be shown to be what it says: run the benchmark again, and do not edit the evidence",
+		Example: `"prompts": {"status": "recorded", "sha256": "00…", "requests": […]}  (another digest than that of the requests)`,
+	},
+	{
+		ID: WarmupStrict, Severity: Error, Level: Strict,
+		Purpose: "The warmup ledger tells one history: known kinds, completed_points_before and forward indices that never decrease, running records without an end, and metrics that name exactly the records before them.",
+		Hint:    "the order of warmups and measurements cannot be established: run the benchmark again",
+		Example: `"kind": "global", "completed_points_before": 3`,
+	},
+	{
+		ID: StrictConfig, Severity: Error, Level: Strict,
+		Purpose: "The config without its output_path, cudagraph, capacity.common, the verdict of the KV warmup and recurrent_state are equal on every rank.",
+		Hint:    "the ranks did not run one benchmark: start every rank with the same settings, then run it again",
+		Example: `"config": {"timeout": 900} on rank 0, {"timeout": 1800} on rank 1`,
+	},
+	{
+		ID: StrictScheduled, Severity: Error, Level: Strict,
+		Purpose: "Every metric's scheduled counts are those of its point, with zeros for the other phase, and the point's coordinates are possible ones.",
+		Hint:    "the wall time is that of another batch than the point says: leave the point out, or run the benchmark again",
+		Example: `"num_decode_requests": 31 at a decode point with "batch_size": 32`,
+	},
+	{
+		ID: StrictWall, Severity: Error, Level: Strict,
+		Purpose: "Every metric's and every group's wall time is a finite number above 0.",
+		Hint:    "a pass without duration was not measured: find out why the rank reported it, then run the benchmark again",
+		Example: `"wall_time": 0.0`,
+	},
+	{
+		ID: StrictOrder, Severity: Error, Level: Strict,
+		Purpose: "Every rank's results are in the same order.",
+		Hint:    "ranks that ran their points in different orders have different histories: run the benchmark again, and do not sort its results",
+		Example: `the results of points 1, 2, 3 on rank 0 and of 2, 1, 3 on rank 1`,
+	},
+	{
+		ID: StrictRegime, Severity: Error, Level: Strict,
+		Purpose: "A result's kv_seed_regime is what its point's markers and the verdict of the KV warmup say.",
+		Hint:    "it is not known whether the cache held real content: do not mix this point with others until the producer explains it",
+		Example: `"kv_seed_regime": "real_kv" at a point with the reason "kvwarm_fake_fallback"`,
+	},
+	{
+		ID: SchemaViolation, Severity: Error, Level: Strict,
+		Purpose: "Where --schema asks for it, the document keeps its JSON Schema, in fields that no other rule reads too.",
+		Hint:    "see fpm schema for what the field is; a producer that changed it needs another version of the schema",
+		Example: `"synchronization": {"enabled": "yes"}`,
+	},
+
 	// Worker probe.
 	{
 		ID: ProbeNoEngine, Severity: Error, Level: Probe,
