@@ -50,7 +50,7 @@ func (r *run) checkMissing() {
 	}
 	var missing, beyond artifact.RankSet
 	want := r.opt.Ranks
-	if want == nil {
+	if want == nil && !r.opt.Subset {
 		for rank := range size {
 			want = append(want, rank)
 		}

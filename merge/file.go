@@ -37,6 +37,7 @@ type rankFile struct {
 	timing  place
 	engine  place
 	warmup  place
+	groups  jsonstream.Span // of iteration_groups
 	ledger  *warmup.Ledger
 	regimes codes // by group: of texts; 0 none
 	texts   regimeTable

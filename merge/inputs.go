@@ -47,7 +47,7 @@ func (r *run) resolve() bool {
 // parseInputs sets the base path and tells whether the arguments are the rank files
 // themselves.
 func (r *run) parseInputs() (explicit bool, err error) {
-	if len(r.opt.Inputs) > 1 {
+	if len(r.opt.Inputs) > 1 || r.opt.Explicit {
 		return true, nil
 	}
 	path := r.opt.DefaultBase

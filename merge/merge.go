@@ -42,8 +42,13 @@ type Options struct {
 	Inputs []string
 	// DefaultBase is the base path when there is no argument.
 	DefaultBase string
-	// Ranks names a node-local subset; nil asks for every rank.
-	Ranks artifact.RankSet
+	// Explicit says that the inputs are the rank files themselves, be it only one whose
+	// name tells no rank.
+	Explicit bool
+	// Ranks names a node-local subset; nil asks for every rank, unless Subset says that
+	// the files given are the subset.
+	Ranks  artifact.RankSet
+	Subset bool
 	// Output is the path to write; empty derives it from the inputs.
 	Output string
 	// CheckOnly verifies and writes nothing. Force replaces a target that is not a merged
@@ -54,6 +59,8 @@ type Options struct {
 	Wait, Grace time.Duration
 	// MaxFindings bounds the findings that are kept; all are counted. 0 keeps all.
 	MaxFindings int
+	// Into, where set, takes the findings, which are not located then. The result has none.
+	Into *finding.Collector
 	// Progress, where set, is told of the bytes read and written.
 	Progress Progress
 	// Warn, where set, takes the warning that a wait goes into its grace.
@@ -77,6 +84,15 @@ type Result struct {
 	SourceRanks      []int
 	GlobalSize       int
 	Points           int
+	Files            []File // those that were read, in rank order
+}
+
+// File is what a merge knows of a file that it read.
+type File struct {
+	Path   string
+	Rank   int             // finding.NoRank when neither content nor name tells
+	Sound  bool            // its text is sound JSON and an object
+	Groups jsonstream.Span // where its iteration_groups stand; empty when there are none
 }
 
 // run is the state of one merge.
@@ -109,14 +125,23 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	r.locate()
-	r.result.Errors, r.result.Warnings = r.out.Errors(), r.out.Warnings()
+	for _, f := range r.files {
+		r.result.Files = append(r.result.Files, File{Path: f.path, Rank: f.rank, Sound: f.parsed, Groups: f.groups})
+	}
+	if opt.Into == nil {
+		r.locate()
+		r.result.Errors, r.result.Warnings = r.out.Errors(), r.out.Warnings()
+	}
 	r.result.Failures = r.failures
 	return &r.result, ctx.Err()
 }
 
 func newRun(ctx context.Context, opt Options) *run {
-	return &run{ctx: ctx, opt: opt, out: finding.NewCollector(opt.MaxFindings), spool: input.NewSpool(""), reported: map[int]bool{}}
+	out := opt.Into
+	if out == nil {
+		out = finding.NewCollector(opt.MaxFindings)
+	}
+	return &run{ctx: ctx, opt: opt, out: out, spool: input.NewSpool(""), reported: map[int]bool{}}
 }
 
 func (r *run) merge() {

@@ -120,7 +120,7 @@ func (sc *scanner) reset(mode jsonstream.Mode) {
 	sc.contract, sc.declared, sc.groups, sc.same = protocol.Contract{}, false, nil, false
 	sc.points.reset()
 	sc.f.members, sc.f.texts = nil, regimeTable{}
-	sc.f.timing, sc.f.engine, sc.f.warmup = place{}, place{}, place{}
+	sc.f.timing, sc.f.engine, sc.f.warmup, sc.f.groups = place{}, place{}, place{}, jsonstream.Span{}
 	sc.s.Reset(sc.f.src, 0, 0, mode)
 }
 
@@ -170,6 +170,10 @@ func (sc *scanner) member(name []byte) (err error) {
 		sc.f.engine = at
 	case "warmup_evidence":
 		sc.f.warmup = at
+	case "iteration_groups":
+		if kind == jsonvalue.Array {
+			sc.f.groups = at.Span
+		}
 	}
 	if sc.isReference() {
 		sc.f.members[len(sc.f.members)-1].span = at.Span
@@ -193,7 +197,7 @@ func (sc *scanner) readScalar(kind jsonvalue.Kind) (*jsonvalue.Value, error) {
 func (sc *scanner) readGroups(kind jsonvalue.Kind, start int64) error {
 	l := &list{}
 	sc.lists["iteration_groups"] = l
-	if sc.isReference() && kind == jsonvalue.Array {
+	if sc.isReference() && kind == jsonvalue.Array && !sc.r.opt.CheckOnly {
 		sc.dropLayout()
 		sc.layout = startLayoutCheck(sc.f.src, start)
 	}
