@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/fpm-project/fpm/internal/finding"
@@ -13,8 +14,8 @@ type Break struct {
 	Rule    finding.ID
 	Entails []finding.ID // rules that are broken, or warned of, with it, whatever the options
 	How     string       // what is wrong with the run
-	// MinRanks is the fewest ranks that can break the rule.
-	MinRanks int
+	// MinRanks and MinPoints are the fewest ranks and points that can break the rule.
+	MinRanks, MinPoints int
 	// Evidence tells that the rule is about the evidence blocks, which a legacy run lacks.
 	Evidence bool
 }
@@ -43,6 +44,8 @@ func (b Break) Excluded(opt Options) error {
 	switch {
 	case opt.Ranks < b.MinRanks:
 		return &ExcludedError{b.Rule, fmt.Sprintf("at least %d ranks", b.MinRanks)}
+	case opt.Points < b.MinPoints:
+		return &ExcludedError{b.Rule, fmt.Sprintf("at least %d points", b.MinPoints)}
 	case opt.Legacy && b.Evidence:
 		return &ExcludedError{b.Rule, "the evidence blocks that a legacy run leaves out"}
 	}
@@ -55,11 +58,13 @@ func (b Break) Excluded(opt Options) error {
 type mutation struct {
 	Break
 	prepare   func(*run)
+	measured  func(position int, m *measurement)                            // by the victim, wherever it is told
 	document  func(r *run, rank int, doc pyjson.Object) pyjson.Object       // every file
 	group     func(r *run, position int, group pyjson.Object) pyjson.Object // in every file
 	peerGroup func(r *run, position int, group pyjson.Object)               // in the victim's file only
 	fpms      func(r *run, position, rank int, fpms pyjson.Array) pyjson.Array
 	result    func(r *run, position int, result pyjson.Object) pyjson.Object // in the victim's own results
+	order     func(results iter.Seq[any]) iter.Seq[any]                      // of the victim's own results
 	record    func(i int, record pyjson.Object) pyjson.Object                // in the victim's ledger
 	cut       int64                                                          // bytes off the end of the victim's file
 }
@@ -80,7 +85,7 @@ func mutations() []mutation {
 	return slices.Concat(
 		textBreaks(), envelopeBreaks(), partialBreaks(), identityBreaks(), groupBreaks(), metricBreaks(),
 		resultBreaks(), timingBreaks(), protocolBreaks(), measurementBreaks(), sampleBreaks(), warmupBreaks(),
-		engineBreaks(),
+		engineBreaks(), strictEvidenceBreaks(), strictBreaks(),
 	)
 }
 

@@ -9,7 +9,7 @@ const promptSlots = 8
 // both its own results and the groups of all ranks have.
 func (r *run) fpms(position int, key string, m *measurement) pyjson.Array {
 	p := &r.grid[position]
-	fpm := r.metric(p, m, m.retained, m.first)
+	fpm := r.metric(p, m, m.wall, m.first)
 	if r.evidence > legacy {
 		fpm = append(fpm, pyjson.Member{Key: "benchmark_measurement", Value: r.evidenceOf(position, key, m)})
 	}
@@ -20,15 +20,15 @@ func (r *run) fpms(position int, key string, m *measurement) pyjson.Array {
 	return list
 }
 
-// metric is a forward-pass metric with the wall time of one sample and the schedule of
-// another.
-func (r *run) metric(p *point, m *measurement, timed, scheduled int) pyjson.Object {
+// metric is a forward-pass metric with a wall time in seconds and the schedule of one of
+// the samples.
+func (r *run) metric(p *point, m *measurement, wall float64, scheduled int) pyjson.Object {
 	return pyjson.Object{
 		{Key: "version", Value: 1},
 		{Key: "worker_id", Value: m.worker},
 		{Key: "dp_rank", Value: m.rank},
 		{Key: "counter_id", Value: p.id},
-		{Key: "wall_time", Value: m.samples[timed].wall},
+		{Key: "wall_time", Value: wall},
 		{Key: "scheduled_requests", Value: p.scheduledAt(scheduled, len(m.samples))},
 		{Key: "queued_requests", Value: queued()},
 	}
@@ -67,7 +67,7 @@ func (r *run) evidenceOf(position int, key string, m *measurement) pyjson.Object
 
 // rawMetric is the metric of one sample, with the sample's own evidence.
 func (r *run) rawMetric(p *point, m *measurement, i int) pyjson.Object {
-	raw := r.metric(p, m, i, i)
+	raw := r.metric(p, m, m.samples[i].wall, i)
 	if r.evidence < executed {
 		return raw
 	}

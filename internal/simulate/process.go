@@ -49,17 +49,14 @@ type sample struct {
 
 // measurement is what one rank measured at one point.
 type measurement struct {
-	rank     int
-	worker   string
-	warmups  int // ledger entries before it
-	samples  []sample
-	method   string // of the estimate
-	first    int    // the samples from here to the last are selected
-	retained int    // the sample that the estimate is
+	rank    int
+	worker  string
+	warmups int // ledger entries before it
+	samples []sample
+	method  string  // of the estimate
+	first   int     // the samples from here to the last are selected
+	wall    float64 // the estimate in seconds: the upper median of the selected
 }
-
-// wall is the estimate in seconds.
-func (m *measurement) wall() float64 { return m.samples[m.retained].wall }
 
 // end is when the last sample ended, in seconds of the process's clock.
 func (m *measurement) end() float64 { return m.samples[len(m.samples)-1].end }
@@ -96,7 +93,7 @@ func (p *point) seconds() float64 {
 	return 0.003 + float64(float64(p.batch)*4.1e-5) + float64(float64(p.kv)*3e-9)
 }
 
-// reduce selects the steady samples and retains their upper median.
+// reduce selects the steady samples and estimates by their upper median.
 func (m *measurement) reduce() {
 	switch len(m.samples) {
 	case 1:
@@ -111,7 +108,7 @@ func (m *measurement) reduce() {
 		order = append(order, i)
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(m.samples[a].wall, m.samples[b].wall) })
-	m.retained = order[len(order)/2]
+	m.wall = m.samples[order[len(order)/2]].wall
 }
 
 // walk goes through the run with some of its ranks and yields each position in the
@@ -129,6 +126,9 @@ func (r *run) walk(ranks ...int) iter.Seq2[int, []measurement] {
 			for i := range processes {
 				processes[i].warm(p)
 				measured[i] = processes[i].measure(r.opt.Seed, p, position, r.opt.Raw, measured[i].samples)
+				if r.change.measured != nil && ranks[i] == r.victim() {
+					r.change.measured(position, &measured[i])
+				}
 			}
 			if !yield(position, measured) {
 				return

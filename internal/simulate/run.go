@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/pyjson"
@@ -24,6 +25,7 @@ type run struct {
 	base     artifact.Base
 	ranks    []int
 	grid     []point // in execution order
+	decode   int     // position of the first decode point; every grid has one
 	evidence evidence
 	id       string
 	digest   string    // of the grid
@@ -43,6 +45,7 @@ func plan(ctx context.Context, opt Options, change mutation) (*run, error) {
 		base:     artifact.ParseBase(opt.Base),
 		ranks:    make([]int, opt.Ranks),
 		grid:     grid,
+		decode:   slices.IndexFunc(grid, func(p point) bool { return !p.prefill }),
 		evidence: executed,
 		id:       roll(opt.Seed, forRun, 0, 0).hex(16),
 		digest:   gridDigest(grid),
@@ -83,7 +86,7 @@ func (r *run) time(ctx context.Context) error {
 func slowest(measured []measurement) float64 {
 	wall := 0.0
 	for i := range measured {
-		wall = max(wall, measured[i].wall())
+		wall = max(wall, measured[i].wall)
 	}
 	return wall
 }
@@ -140,6 +143,13 @@ func (r *run) rankResults(position int, measured []measurement) iter.Seq[any] {
 
 // results yields the entries of a rank's own results.
 func (r *run) results(rank int) iter.Seq[any] {
+	if r.change.order != nil && rank == r.victim() {
+		return r.change.order(r.ownResults(rank))
+	}
+	return r.ownResults(rank)
+}
+
+func (r *run) ownResults(rank int) iter.Seq[any] {
 	return func(yield func(any) bool) {
 		for position, measured := range r.walk(rank) {
 			p := &r.grid[position]

@@ -171,8 +171,8 @@ func TestExcluded(t *testing.T) {
 	for _, b := range simulate.Breakable() {
 		one := simulate.Options{Dir: t.TempDir(), Ranks: 1, Points: 1, Raw: 1, Break: b.Rule}
 		old := one
-		old.Legacy, old.Ranks = true, 2
-		checkExcluded(t, one, b.MinRanks > 1)
+		old.Legacy, old.Ranks, old.Points = true, 2, 2
+		checkExcluded(t, one, b.MinRanks > 1 || b.MinPoints > 1)
 		checkExcluded(t, old, b.Evidence)
 	}
 }
@@ -196,10 +196,16 @@ func checkExcluded(t *testing.T, opt simulate.Options, excluded bool) {
 	}
 }
 
-func TestEveryMergeRuleIsBreakable(t *testing.T) {
+// ofRankArtifacts tells whether a rule is one that rank artifacts alone can break.
+func ofRankArtifacts(rule finding.Rule) bool {
+	merged := strings.HasPrefix(string(rule.ID), "merged.")
+	return rule.Level == finding.Strict || rule.Level == finding.Merge && !merged
+}
+
+func TestEveryRuleOfRankArtifactsIsBreakable(t *testing.T) {
 	var want, got []finding.ID
 	for _, rule := range finding.Rules() {
-		if rule.Level == finding.Merge {
+		if ofRankArtifacts(rule) {
 			want = append(want, rule.ID)
 		}
 	}
