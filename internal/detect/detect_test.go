@@ -1,0 +1,78 @@
+package detect
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLook(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, file, text string
+		want             Kind
+		run              string
+	}{
+		{"rank artifact", "r.json", `{"schema_version": 2, "artifact_type": "rank", "run_id": "a", "dp": {"rank": 0, "size": 1}, "iteration_groups": []}`, Rank, "a"},
+		{"what follows the decision is not read", "r.json", `{"artifact_type": "rank", "run_id": "a", "dp": {"rank": 0}, broken`, Rank, "a"},
+		{"rank artifact of an older writer", "r.json", `{"status": "complete", "coverage": {}, "results": []}`, Rank, ""},
+		{"rank artifact that is cut off", "r.json", `{"kvwarm": {"enabled": true}, "run_id": "a", "stat`, Rank, "a"},
+		{"rank artifact of another type", "r.json", `{"artifact_type": "x", "run_id": "a", "dp": {"rank": 0}}`, Rank, "a"},
+		{"merged artifact", "m.json", `{"artifact_type": "merged", "run_id": "a", "dp": {"ranks": [0, 1], "source_ranks": [0, 1]}}`, Merged, "a"},
+		{"merged artifact whose type is lost", "m.json", `{"run_id": "a", "dp": {"source_ranks": [0]}}`, Merged, "a"},
+		{"a rank that calls itself merged", "m.json", `{"artifact_type": "merged", "run_id": "a", "dp": {"rank": 0}}`, Rank, "a"},
+		{"sidecar", "m_worker_probe.json", `{"schema": "dynamo.fpm.benchmark_worker_probe", "schema_version": 1, "run_id": "a", "merged": {}, "ranks": {}}`, Sidecar, "a"},
+		{"trace", "t.jsonl", `{"timestamp": 1, "event": {"schema": "dynamo.fpm.trace.v1"}}` + "\n" + `{"timestamp": 2}`, Trace, ""},
+		{"rows of a receive tool", "t.jsonl", `{"received_at_ns": 1, "metrics": {}}`, Trace, ""},
+		{"replies", "replies.json", `[{"dp_rank": 0, "worker_rank": 0}, 1]`, Replies, ""},
+		{"serving benchmark", "b.json", `{"backend": "vllm", "request_throughput": 1, "mean_ttft_ms": 2}`, Foreign, ""},
+		{"report", "r.json", `{"schema": "fpm.report", "schema_version": 1, "command": "merge", "status": "ok", "findings": []}`, Foreign, ""},
+		{"leftover", "benchmark_results.json.tmp", `{"artifact_type": "rank", "run_id": "a", "dp": {}}`, Leftover, "a"},
+		{"empty", "e.json", ``, Damaged, ""},
+		{"text", "e.json", `hello`, Damaged, ""},
+		{"byte-order mark", "e.json", "\ufeff{}", Damaged, ""},
+		{"some object", "e.json", `{"a": 1}`, Unknown, ""},
+		{"some lines", "e.jsonl", "{\"a\": 1}\n{\"a\": 2}\n", Unknown, ""},
+		{"two objects in a line", "e.json", `{"a": 1} {"a": 2}`, Damaged, ""},
+		{"a number", "e.json", `12`, Unknown, ""},
+		{"a list", "e.json", `[1, 2]`, Unknown, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := Look(strings.NewReader(test.text), test.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Kind != test.want || got.RunID != test.run || got.What == "" {
+				t.Errorf("Look = %+v, want kind %s of run %q", got, test.want, test.run)
+			}
+		})
+	}
+}
+
+func TestSourceRanks(t *testing.T) {
+	t.Parallel()
+	got, err := Look(strings.NewReader(`{"artifact_type": "merged", "run_id": "a", "dp": {"ranks": [0, 1, 2], "source_ranks": [0, 2]}}`), "m.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]int{0, 2}, got.SourceRanks); d != "" {
+		t.Error(d)
+	}
+}
+
+func FuzzLook(f *testing.F) {
+	f.Add(`{"artifact_type": "rank", "run_id": "a", "dp": {"rank": 0}}`)
+	f.Add(`[{"worker_rank": 0}]`)
+	f.Add("{}\n{}")
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := Look(strings.NewReader(text), "x.json")
+		if err != nil {
+			t.Fatalf("a text in memory cannot be read: %v", err)
+		}
+		if got.Kind == "" || got.What == "" {
+			t.Errorf("no kind, or none in words: %+v", got)
+		}
+	})
+}
