@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/fpm-project/fpm/internal/artifact"
+	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/input"
 	"github.com/fpm-project/fpm/internal/jsonstream"
 )
@@ -44,6 +45,7 @@ type File struct {
 	Kind        Kind
 	What        string // the kind in words, such as "a result of vLLM's serving benchmark"
 	RunID       string // run_id where it was read; empty otherwise
+	DPRank      int    // dp.rank of a rank artifact where it was read; finding.NoRank otherwise
 	SourceRanks []int  // dp.source_ranks of a merged artifact where they were read
 }
 
@@ -53,7 +55,7 @@ const traceSchema = "dynamo.fpm.trace.v1"
 // Look tells what a file is. The name matters for leftovers and for JSON lines only. The
 // error is one of reading, not of the text.
 func Look(src io.ReaderAt, name string) (File, error) {
-	d := look{src: src}
+	d := look{src: src, rank: finding.NoRank}
 	err := d.read()
 	var read *jsonstream.ReadError
 	if errors.As(err, &read) && !isDamage(err) {
@@ -85,6 +87,7 @@ type look struct {
 	keys   map[string]bool
 	texts  map[string]string // of the keys that name a kind
 	inner  map[string]bool   // keys of dp
+	rank   int               // dp.rank
 	ranks  []int             // dp.source_ranks
 	event  string            // event.schema
 	more   bool              // another document follows, as in JSON lines
@@ -171,7 +174,15 @@ func (d *look) dpMember(s *jsonstream.Scanner, name []byte) error {
 	if len(d.inner) < maxKeys {
 		d.inner[string(name[:min(len(name), 64)])] = true
 	}
-	if string(name) != "source_ranks" {
+	switch string(name) {
+	case "source_ranks":
+	case "rank":
+		f, err := s.Field()
+		if f.NonNegative() && f.Int <= artifact.MaxRank {
+			d.rank = int(f.Int)
+		}
+		return err
+	default:
 		_, err := s.Skip()
 		return err
 	}
@@ -208,7 +219,7 @@ const sidecarSchema = "dynamo.fpm.benchmark_worker_probe"
 
 // decide names the kind after what was read, until an error if there was one.
 func (d *look) decide(err error) File {
-	f := File{RunID: d.texts["run_id"], SourceRanks: d.ranks}
+	f := File{RunID: d.texts["run_id"], DPRank: d.rank, SourceRanks: d.ranks}
 	f.Kind, f.What = d.kind()
 	if f.Kind == Unknown && err != nil && !d.more {
 		f.Kind, f.What = Damaged, "no sound JSON: "+why(err)

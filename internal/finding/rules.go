@@ -33,6 +33,7 @@ const (
 	JSONDuplicateKey ID = "json.duplicate-key"
 	JSONDepth        ID = "json.depth"
 	InputLimit       ID = "input.limit"
+	InputKind        ID = "input.kind"
 
 	RankStatus     ID = "rank.status"
 	RankCoverage   ID = "rank.coverage"

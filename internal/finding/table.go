@@ -61,6 +61,12 @@ var table = [...]Rule{
 		Hint:    "check that the file is a rank artifact; no real run comes near these limits",
 		Example: `"dp": {"rank": 0, "size": 65537}`,
 	},
+	{
+		ID: InputKind, Severity: Error, Level: Merge,
+		Purpose: "A file that is to be validated is a rank artifact, a merged artifact, a worker-probe sidecar or a segment of a trace, told by its content.",
+		Hint:    "name the files that the self-benchmark, fpm or the recorder wrote; --kind says what a file is to be taken for",
+		Example: `{"backend": "vllm", "request_throughput": 12.5, …}  (a result of a serving benchmark)`,
+	},
 
 	// Rank envelope.
 	{
