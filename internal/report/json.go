@@ -39,6 +39,7 @@ func (o Object) MarshalJSON() ([]byte, error) {
 type jsonFinding struct {
 	Rule        finding.ID       `json:"rule"`
 	Severity    finding.Severity `json:"severity"`
+	Level       finding.Level    `json:"level,omitempty"` // absent when the rule is not in the table
 	File        string           `json:"file,omitempty"`
 	Pointer     *string          `json:"pointer,omitempty"` // "" is the whole document
 	Line        int              `json:"line,omitempty"`
@@ -52,8 +53,9 @@ type jsonFinding struct {
 }
 
 func newJSONFinding(f finding.Finding) jsonFinding {
+	rule, _ := finding.Lookup(f.Rule)
 	j := jsonFinding{
-		Rule: f.Rule, Severity: f.Severity, File: valid(f.File),
+		Rule: f.Rule, Severity: f.Severity, Level: rule.Level, File: valid(f.File),
 		Line: f.Line, Column: f.Column, BenchmarkID: f.BenchmarkID,
 		Message: valid(f.Message), Expected: valid(f.Expected), Actual: valid(f.Actual), Hint: valid(f.Hint),
 	}

@@ -53,6 +53,9 @@ func printFinding(w io.Writer, f finding.Finding, opt TextOptions) {
 		fmt.Fprint(w, " at ", Escape(f.Pointer))
 	}
 	fmt.Fprintf(w, ": %s\n", Escape(f.Message))
+	if rule, _ := finding.Lookup(f.Rule); rule.Level == finding.Strict {
+		note(w, opt, "level", "strict: a merge accepts this")
+	}
 	note(w, opt, "expected", f.Expected)
 	note(w, opt, "actual", f.Actual)
 	note(w, opt, "hint", f.Hint)
