@@ -96,6 +96,19 @@ const (
 
 	EngineMismatch   ID = "engine.mismatch"
 	EngineUnverified ID = "engine.unverified" // warning
+
+	MergedSchema   ID = "merged.schema"
+	MergedDP       ID = "merged.dp"
+	MergedIdentity ID = "merged.identity"
+	MergedStatus   ID = "merged.status"
+	MergedCoverage ID = "merged.coverage"
+	MergedGroups   ID = "merged.groups"
+	MergedResults  ID = "merged.results"
+	MergedTiming   ID = "merged.timing"
+	MergedLedger   ID = "merged.ledger"
+	MergedEngine   ID = "merged.engine"
+	MergedPaths    ID = "merged.paths"
+	MergedDiffers  ID = "merged.differs"
 )
 
 // Rule ids of the strict level.

@@ -6,6 +6,9 @@ type Scope struct {
 	File        string
 	Rank        int
 	BenchmarkID int64 // 0 outside a point
+	// As, where set, is the rule that findings are reported as. A requirement of one rule
+	// can be a part of another, of a document that was made from the first one's.
+	As ID
 }
 
 // Of returns the scope narrowed to a point.
@@ -42,5 +45,8 @@ func (s Scope) Says(rule ID, pointer string, off int64, message, expected, actua
 
 func (s Scope) add(f Finding) {
 	f.File, f.Rank, f.BenchmarkID = s.File, s.Rank, s.BenchmarkID
+	if s.As != "" {
+		f.Rule = s.As
+	}
 	s.Out.Add(f)
 }

@@ -406,6 +406,80 @@ var table = [...]Rule{
 		Example: `"engine": {"capture_error": "no model configuration"}`,
 	},
 
+	// Merged artifacts.
+	{
+		ID: MergedSchema, Severity: Error, Level: Merge,
+		Purpose: "A merged artifact is an object whose artifact_type is \"merged\" and whose schema_version, where present, is 2.",
+		Hint:    "pass the merged artifact that fpm merge wrote; another schema version needs a version of fpm that knows it",
+		Example: `"artifact_type": "merged", "schema_version": 3`,
+	},
+	{
+		ID: MergedDP, Severity: Error, Level: Merge,
+		Purpose: "A merged artifact's dp.global_size is an integer of 1 or more, dp.ranks are the ranks 0 to global_size - 1 in order, dp.source_ranks are some of them, ascending and each once, and dp.managed_size is their number.",
+		Hint:    "the merged file was changed after the merge: merge the rank files again",
+		Example: `"dp": {"ranks": [0, 1], "source_ranks": [1, 0], "managed_size": 2, "global_size": 2}`,
+	},
+	{
+		ID: MergedIdentity, Severity: Error, Level: Merge,
+		Purpose: "A merged artifact's run_id and grid_digest are non-empty strings.",
+		Hint:    "without them nothing tells which run this is: merge the rank files again",
+		Example: `"run_id": ""`,
+	},
+	{
+		ID: MergedStatus, Severity: Error, Level: Merge,
+		Purpose: "A merged artifact's status is \"complete\" or \"partial\", and its valid, usable, stop_reason, error, coverage and missing_phases go with it as they do in a rank artifact.",
+		Hint:    "no merge writes such a document: merge the rank files again, and use what that says about them",
+		Example: `"artifact_type": "merged", "status": "complete", "valid": false`,
+	},
+	{
+		ID: MergedCoverage, Severity: Error, Level: Merge,
+		Purpose: "A merged artifact's three coverage counts are those of one rank times the global size: completed_points is the number of iteration groups times dp.global_size, and skipped_points is a list.",
+		Hint:    "points were lost or added after the merge: merge the rank files again",
+		Example: `"dp": {"global_size": 2, …}, "coverage": {"completed_points": 3, …}`,
+	},
+	{
+		ID: MergedGroups, Severity: Error, Level: Merge,
+		Purpose: "A merged artifact's iteration_groups keep the requirements of the group.* rules: ids 1 to n, every global rank in order with exactly one FPM of that id and rank, and a wall_time that is the largest of the group's FPMs.",
+		Hint:    "the merged file was changed after the merge: merge the rank files again",
+		Example: `"artifact_type": "merged", "iteration_groups": [{"benchmark_id": 1, "complete": false, …}]`,
+	},
+	{
+		ID: MergedResults, Severity: Error, Level: Merge,
+		Purpose: "A merged artifact's results are, for each benchmark id ascending and each global rank in order, the group's point with dp_rank, the group's FPM of that rank and, for a source rank only, its kv_seed_regime.",
+		Hint:    "results and iteration_groups tell two stories: merge the rank files again",
+		Example: `"results": [{"point": {"benchmark_id": 1, "dp_rank": 1, …}, …}, {"point": {"benchmark_id": 1, "dp_rank": 0, …}, …}]`,
+	},
+	{
+		ID: MergedTiming, Severity: Error, Level: Merge,
+		Purpose: "A merged artifact's rank_benchmark_elapsed_seconds has one duration for each source rank, benchmark_elapsed_seconds is the largest of them, measured_iteration_seconds is the sum of the groups' wall times within 1e-9 and not more than elapsed, and both time stamps are strings.",
+		Hint:    "the merged file was changed after the merge: merge the rank files again",
+		Example: `"benchmark_elapsed_seconds": 90.5, "rank_benchmark_elapsed_seconds": {"0": 90.5, "1": 91.0}`,
+	},
+	{
+		ID: MergedLedger, Severity: Error, Level: Merge,
+		Purpose: "With an execution contract, and only then, a merged artifact has rank_warmup_evidence with one ledger for every global rank, that of a rank whose file was not merged being the placeholder for it; no warmup_evidence is left.",
+		Hint:    "the ledgers are not those of the merge: merge the rank files again",
+		Example: `"dp": {"source_ranks": [0], …}, "rank_warmup_evidence": {"0": {…}, "1": {"status": "recorded", …}}`,
+	},
+	{
+		ID: MergedEngine, Severity: Error, Level: Merge,
+		Purpose: "A merged artifact's engine object, where it has one, describes every rank: parallel.data_parallel_rank is null, and capture_errors, where present, names source ranks with texts, all of them if the block is a degraded rank's.",
+		Hint:    "the engine block is that of a rank or was changed: merge the rank files again",
+		Example: `"artifact_type": "merged", "engine": {"parallel": {"data_parallel_rank": 0}}`,
+	},
+	{
+		ID: MergedPaths, Severity: Error, Level: Merge,
+		Purpose: "A merged artifact's rank_files name one file for each source rank in order, merged_output_path is a non-empty string, and worker_probe_path, which goes with an engine object, is the sidecar's name for it.",
+		Hint:    "move or rename files as you like, but leave the paths in them: they tell where the run was merged",
+		Example: `"merged_output_path": "run_merged.json", "worker_probe_path": "other_worker_probe.json"`,
+	},
+	{
+		ID: MergedDiffers, Severity: Error, Level: Merge,
+		Purpose: "A merged artifact equals what its rank files give when they are merged again; of its paths only the file names count.",
+		Hint:    "check that these are the rank files it was made of; if they are, it was changed afterwards: merge them again",
+		Example: `"config": {"timeout": 900} in the rank files, "config": {"timeout": 901} in the merged artifact`,
+	},
+
 	// What strict consumers require beyond a merge.
 	{
 		ID: ProtocolValue, Severity: Error, Level: Strict,
