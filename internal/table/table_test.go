@@ -134,7 +134,7 @@ func TestFields(t *testing.T) {
 }
 
 func TestParagraph(t *testing.T) {
-	want := []string{"- one two three", "  four five"}
+	want := []string{"- one two three four", "  five"}
 	if diff := cmp.Diff(want, Paragraph("- ", "one two three four five", 20)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
