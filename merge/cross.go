@@ -1,6 +1,8 @@
 package merge
 
 import (
+	"context"
+	"io"
 	"slices"
 	"strconv"
 
@@ -82,22 +84,26 @@ func (r *run) checkDeclarations() {
 			return
 		}
 	}
-	scope := r.scope(r.ref, r.out)
-	if g := r.groups; g != nil {
-		if r.contract.Measurement == protocol.Undeclared && g.measured.n > 0 {
-			scope.Says(finding.ProtocolUndeclared, g.measured.pointer, g.measured.off,
-				"FPMs carry measurement evidence, but there is no measurement protocol", "no benchmark_measurement", number(g.measured.n, "FPM", "FPMs"))
-		}
-		if r.contract.Execution == protocol.Undeclared && g.sampled.n > 0 {
-			scope.Says(finding.ProtocolContractUndeclared, g.sampled.pointer, g.sampled.off,
-				"raw FPMs carry samples, but there is no execution contract", "no "+protocol.SampleField, number(g.sampled.n, "FPM", "FPMs")+" with samples")
-		}
+	if r.groups != nil {
+		r.groups.checkDeclared(r.contract, r.scope(r.ref, r.out))
 	}
 	for _, f := range r.files {
 		if f.parsed && f.strayLedger {
 			r.scope(f, r.out).Says(finding.ProtocolContractUndeclared, "/warmup_evidence", f.warmup.Off,
 				"the file has a warmup ledger, but there is no execution contract", "no "+protocol.WarmupField, "a ledger")
 		}
+	}
+}
+
+// checkDeclared reports evidence in the groups that nothing declares.
+func (g *groupIndex) checkDeclared(contract protocol.Contract, scope finding.Scope) {
+	if contract.Measurement == protocol.Undeclared && g.measured.n > 0 {
+		scope.Says(finding.ProtocolUndeclared, g.measured.pointer, g.measured.off,
+			"FPMs carry measurement evidence, but there is no measurement protocol", "no benchmark_measurement", number(g.measured.n, "FPM", "FPMs"))
+	}
+	if contract.Execution == protocol.Undeclared && g.sampled.n > 0 {
+		scope.Says(finding.ProtocolContractUndeclared, g.sampled.pointer, g.sampled.off,
+			"raw FPMs carry samples, but there is no execution contract", "no "+protocol.SampleField, number(g.sampled.n, "FPM", "FPMs")+" with samples")
 	}
 }
 
@@ -108,56 +114,90 @@ func number(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
+// references holds every measurement against the ledger of its rank: warmup.reference and
+// warmup.overlap.
+type references struct {
+	groups *groupIndex
+	src    io.ReaderAt // of the groups
+	scope  finding.Scope
+	// By rank: the ledger, nil when it is unsound, and whether the rank's file was given.
+	ledgers []*warmup.Ledger
+	given   []bool
+	where   func(rank int) string // says where the rank's ledger is
+}
+
+func newReferences(g *groupIndex, src io.ReaderAt, scope finding.Scope, size int) *references {
+	return &references{groups: g, src: src, scope: scope, ledgers: make([]*warmup.Ledger, size), given: make([]bool, size)}
+}
+
+// take takes the ledger of a rank whose file was given.
+func (x *references) take(rank int, ledger *warmup.Ledger) {
+	if rank < 0 || rank >= len(x.given) {
+		return
+	}
+	x.given[rank] = true
+	if ledger != nil && ledger.Sound {
+		x.ledgers[rank] = ledger
+	}
+}
+
 // checkReferences applies warmup.reference and warmup.overlap.
 func (r *run) checkReferences() {
-	g := r.groups
-	if g == nil || r.contract.Execution != protocol.Declared || r.ctx.Err() != nil {
+	if r.groups == nil || r.contract.Execution != protocol.Declared {
 		return
 	}
-	loaded := make([]*rankFile, r.size())
-	given := make([]bool, r.size())
+	x := newReferences(r.groups, r.ref.src, r.scope(r.ref, r.out), r.size())
+	path := map[int]string{}
 	for _, f := range r.files {
-		if f.rank >= 0 && f.rank < len(given) {
-			given[f.rank] = true
-			if f.parsed && f.ledger != nil && f.ledger.Sound {
-				loaded[f.rank] = f
-			}
+		path[f.rank] = f.path
+		if !f.parsed {
+			x.take(f.rank, nil)
+		} else {
+			x.take(f.rank, f.ledger)
 		}
 	}
+	x.where = func(rank int) string { return path[rank] }
+	x.check(r.ctx)
+}
+
+func (x *references) check(ctx context.Context) {
+	g := x.groups
 	for group := range g.len() {
+		if ctx.Err() != nil {
+			return
+		}
 		first := g.start(group)
-		for cell := first; cell < min(g.start(group+1), first+len(loaded)); cell++ {
+		for cell := first; cell < min(g.start(group+1), first+len(x.given)); cell++ {
 			rank := cell - first
-			switch f := loaded[rank]; {
+			switch {
 			case g.fpms.at(cell).Len == 0:
-			case f != nil:
-				r.checkReference(group, rank, cell, f)
-			case !given[rank]:
-				r.reportReference(finding.WarmupReference, group, rank, cell, g.reference(cell).Remote())
+			case x.ledgers[rank] != nil:
+				x.checkOne(group, rank, cell)
+			case !x.given[rank]:
+				x.report(finding.WarmupReference, group, rank, cell, g.reference(cell).Remote())
 			}
 		}
 	}
 }
 
-func (r *run) checkReference(group, rank, cell int, f *rankFile) {
-	ref := r.groups.reference(cell)
-	breach := f.ledger.Reference(ref)
-	rule := finding.WarmupReference
+func (x *references) checkOne(group, rank, cell int) {
+	ref, ledger := x.groups.reference(cell), x.ledgers[rank]
+	breach, rule := ledger.Reference(ref), finding.WarmupReference
 	if breach == (warmup.Breach{}) {
-		breach, rule = f.ledger.Overlap(ref), finding.WarmupOverlap
+		breach, rule = ledger.Overlap(ref), finding.WarmupOverlap
 	}
 	if breach != (warmup.Breach{}) {
-		breach.Message += " (the ledger of rank " + strconv.Itoa(rank) + " is in " + f.path + ")"
-		r.reportReference(rule, group, rank, cell, breach)
+		breach.Message += " (the ledger of rank " + strconv.Itoa(rank) + " is in " + x.where(rank) + ")"
+		x.report(rule, group, rank, cell, breach)
 	}
 }
 
-func (r *run) reportReference(rule finding.ID, group, rank, cell int, breach warmup.Breach) {
+func (x *references) report(rule finding.ID, group, rank, cell int, breach warmup.Breach) {
 	if breach == (warmup.Breach{}) {
 		return
 	}
-	at, ok := jsonstream.Find(r.ref.src, r.groups.fpms.at(cell).Off, "0", "benchmark_measurement", "preparation", "warmup_records_before")
-	scope := r.scope(r.ref, r.out).Of(int64(r.groups.ids.at(group)))
+	at, ok := jsonstream.Find(x.src, x.groups.fpms.at(cell).Off, "0", "benchmark_measurement", "preparation", "warmup_records_before")
+	scope := x.scope.Of(int64(x.groups.ids.at(group)))
 	pointer := "/iteration_groups/" + strconv.Itoa(group) + "/rank_results/" + strconv.Itoa(rank) + "/fpms/0/benchmark_measurement/preparation/warmup_records_before"
 	scope.Either(rule, pointer, ok, at, at, breach.Message, breach.Expected)
 }

@@ -2,6 +2,7 @@ package merge
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -146,8 +147,8 @@ func (sc *scanner) judgeCoverage() counts {
 		name string
 		to   *int64
 	}{{"expected_points", &c.expected}, {"completed_points", &c.completed}, {"skipped_points", &c.skipped}} {
-		n, ok := coverage.Get(count.name).Int64()
-		if !ok || n < 0 {
+		n, ok := sc.count(coverage.Get(count.name))
+		if !ok {
 			sc.under(finding.RankCoverage, "coverage", count.name, coverage, count.name+" is not a count", "an integer of at least 0")
 			continue
 		}
@@ -158,6 +159,16 @@ func (sc *scanner) judgeCoverage() counts {
 			"completed_points + skipped_points at most "+strconv.FormatInt(c.expected, 10))
 	}
 	return c
+}
+
+// count reads a number of points. One of a merged artifact can be beyond 64 bits; it stands
+// for the largest then, which no list has.
+func (sc *scanner) count(v *jsonvalue.Value) (n int64, ok bool) {
+	n, ok = v.Int64()
+	if !ok && sc.merged && v.IsInt() && v.Raw[0] != '-' {
+		return math.MaxInt64, true
+	}
+	return n, ok && n >= 0
 }
 
 func (sc *scanner) judgeCounts(c counts) {
@@ -171,20 +182,26 @@ func (sc *scanner) judgeCounts(c counts) {
 		{"results", false, c.completed},
 		{"iteration_groups", false, c.completed},
 	} {
-		found := sc.lists[l.name]
-		switch {
-		case found == nil && l.optional:
-			if l.want > 0 {
-				sc.scope.Absent(finding.RankCounts, "/"+l.name, sc.f.root, l.name+" has not as many entries as coverage says", number(int(l.want), "entry", "entries"))
-			}
-		case found == nil:
-			sc.scope.Absent(finding.RankCounts, "/"+l.name, sc.f.root, l.name+" is missing", "a list")
-		case found.kind != jsonvalue.Array:
-			sc.scope.Broken(finding.RankCounts, "/"+l.name, found.Off, l.name+" is not a list", "a list")
-		case l.want >= 0 && int64(found.n) != l.want:
-			sc.scope.Says(finding.RankCounts, "/"+l.name, found.Off, l.name+" has not as many entries as coverage says",
-				number(int(l.want), "entry", "entries"), number(found.n, "entry", "entries"))
+		sc.judgeCount(l.name, l.optional, l.want)
+	}
+}
+
+// judgeCount judges a list that is to have as many entries as coverage says, or any number
+// of them when that is -1.
+func (sc *scanner) judgeCount(name string, optional bool, want int64) {
+	found := sc.lists[name]
+	switch {
+	case found == nil && optional:
+		if want > 0 {
+			sc.scope.Absent(finding.RankCounts, "/"+name, sc.f.root, name+" has not as many entries as coverage says", number(int(want), "entry", "entries"))
 		}
+	case found == nil:
+		sc.scope.Absent(finding.RankCounts, "/"+name, sc.f.root, name+" is missing", "a list")
+	case found.kind != jsonvalue.Array:
+		sc.scope.Broken(finding.RankCounts, "/"+name, found.Off, name+" is not a list", "a list")
+	case want >= 0 && int64(found.n) != want:
+		sc.scope.Says(finding.RankCounts, "/"+name, found.Off, name+" has not as many entries as coverage says",
+			number(int(want), "entry", "entries"), number(found.n, "entry", "entries"))
 	}
 }
 
@@ -336,8 +353,9 @@ func (sc *scanner) diff(rule finding.ID, pointer string, ref, own *jsonvalue.Val
 	})
 }
 
-// judgeTiming applies the timing rules.
-func (sc *scanner) judgeTiming() {
+// judgeTiming applies the timing rules. Measured may exceed elapsed by no more than a part
+// of it and a constant.
+func (sc *scanner) judgeTiming(part, constant float64) {
 	timing := sc.head["timing"]
 	if !isObject(timing) {
 		sc.key(finding.TimingShape, "timing", "timing is not an object", "an object")
@@ -366,7 +384,7 @@ func (sc *scanner) judgeTiming() {
 				strconv.FormatFloat(sum, 'g', -1, 64))
 		}
 	}
-	if elapsedOK && measured > elapsed+1e-12 {
+	if elapsedOK && measured > elapsed+constant+part*math.Abs(measured) {
 		sc.under(finding.TimingExceeds, "timing", "measured_iteration_seconds", timing, "more time was measured than elapsed",
 			"at most "+strconv.FormatFloat(elapsed, 'g', -1, 64))
 	}

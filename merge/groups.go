@@ -55,15 +55,12 @@ type ranksSeen struct {
 func (sc *scanner) indexGroups(s *jsonstream.Scanner) error {
 	sc.declare()
 	grid, _ := sc.head["grid_digest"].Str()
-	size, _ := sc.head["dp"].Get("size").Int64()
-	if size < 1 || size > MaxDPSize {
-		size = 0
-	}
+	size := sc.globalSize()
 	r := &groupReader{
 		sc:    sc,
-		index: &groupIndex{summed: true, size: int(size), regular: -1},
+		index: &groupIndex{summed: true, size: size, regular: -1},
 		fpms:  protocol.NewReader(sc.contract, grid),
-		size:  int(size),
+		size:  size,
 	}
 	sc.groups = r.index
 	start, _, err := s.Array(func(i int) error { return r.read(s, i) })
@@ -75,9 +72,22 @@ func (sc *scanner) indexGroups(s *jsonstream.Scanner) error {
 		l.n = r.index.len()
 	}
 	if r.index.len() == 0 {
-		sc.scope.Broken(finding.GroupEmpty, "/iteration_groups", start, "there is no iteration group", "at least one")
+		r.all().Broken(finding.GroupEmpty, "/iteration_groups", start, "there is no iteration group", "at least one")
 	}
 	return r.numberGroups()
+}
+
+// globalSize is the number of global ranks that the file tells, 0 when it tells none.
+func (sc *scanner) globalSize() int {
+	key := "size"
+	if sc.merged {
+		key = "global_size"
+	}
+	size, _ := sc.head["dp"].Get(key).Int64()
+	if size < 1 || size > MaxDPSize {
+		return 0
+	}
+	return int(size)
 }
 
 // settleGroups makes nothing follow from a number of groups that is reported as wrong. It
@@ -94,11 +104,29 @@ func (r *groupReader) pointer(tail string) string {
 	return "/iteration_groups/" + strconv.Itoa(r.g.at) + tail
 }
 
+// all is the scope of what concerns the groups. Those of a merged artifact keep the same
+// rules, as one of its own.
+func (r *groupReader) all() finding.Scope {
+	s := r.sc.scope
+	if r.sc.merged {
+		s.As = finding.MergedGroups
+	}
+	return s
+}
+
+// scope is the scope of the group at hand.
 func (r *groupReader) scope() finding.Scope {
 	if r.g.id.Integer {
-		return r.sc.scope.Of(r.g.id.Int)
+		return r.all().Of(r.g.id.Int)
 	}
-	return r.sc.scope
+	return r.all()
+}
+
+// evidence is the scope of what an FPM of the group carries.
+func (r *groupReader) evidence() finding.Scope {
+	s := r.scope()
+	s.As = ""
+	return s
 }
 
 // field reports a value of the group, or its absence.
@@ -119,7 +147,7 @@ func (r *groupReader) read(s *jsonstream.Scanner, i int) error {
 		return err
 	}
 	if !ok {
-		r.sc.scope.Broken(finding.GroupID, r.pointer(""), g.off, "the iteration group is not an object", "an object")
+		r.all().Broken(finding.GroupID, r.pointer(""), g.off, "the iteration group is not an object", "an object")
 		r.index.summed = false
 		r.keep(0)
 		return nil
@@ -299,7 +327,7 @@ func (r *groupReader) readFPM(s *jsonstream.Scanner, x *rankResult) error {
 		g.keyed = true
 	}
 	p := protocol.Place{
-		Scope: r.scope(), Group: g.at, Index: x.at,
+		Scope: r.evidence(), Group: g.at, Index: x.at,
 		ID: g.id.Int, HasID: g.id.Integer && g.id.Int >= 1,
 		Rank: x.rank.Int, HasRank: x.rank.Whole,
 		Key: g.key, NoPoint: g.point == nil || g.point.Kind != jsonvalue.Object, Previous: &r.previous[x.at],
@@ -477,7 +505,7 @@ func (r *groupReader) numberGroups() error {
 		span, err := s.Skip()
 		if message := wrong[i]; message != "" {
 			at, _ := jsonstream.Find(r.sc.f.src, span.Off, "benchmark_id")
-			r.sc.scope.Of(int64(x.ids.at(i))).Broken(finding.GroupID, "/iteration_groups/"+strconv.Itoa(i)+"/benchmark_id", at, message,
+			r.all().Of(int64(x.ids.at(i))).Broken(finding.GroupID, "/iteration_groups/"+strconv.Itoa(i)+"/benchmark_id", at, message,
 				"the ids 1 to "+strconv.Itoa(n)+", each once")
 		}
 		return err

@@ -16,6 +16,13 @@ import (
 	"github.com/fpm-project/fpm/warmup"
 )
 
+// reading is what a file is read as: the artifact of a rank, or a merged one.
+type reading interface {
+	begin()                   // the reading begins, perhaps once more
+	member(name []byte) error // reads the value of a top-level key
+	judge() error             // applies the rules to the file that was read
+}
+
 // scanner reads rank files, one after the other. It serves one goroutine.
 type scanner struct {
 	r       *run
@@ -23,6 +30,8 @@ type scanner struct {
 	inner   *jsonstream.Scanner // of a part that is read again
 	compare *jsonspan.Comparer
 	points  resultIndex
+
+	merged bool // what is read is a merged artifact
 
 	// Of the file at hand:
 	f        *rankFile
@@ -56,10 +65,12 @@ func newScanner(r *run) *scanner {
 
 // scan reads a file, applies every rule that needs no other file than the reference's,
 // and keeps what the rest needs.
-func (sc *scanner) scan(f *rankFile) {
+func (sc *scanner) scan(f *rankFile) { sc.scanAs(f, sc) }
+
+func (sc *scanner) scanAs(f *rankFile, as reading) {
 	sc.f = f
 	defer sc.dropLayout()
-	err := sc.scanAs(jsonstream.Strict)
+	err := sc.scanIn(jsonstream.Strict, as)
 	var fault *jsonstream.Fault
 	if errors.As(err, &fault) {
 		// What the text is at fault with, and where, is found by a plain read from its
@@ -67,13 +78,13 @@ func (sc *scanner) scan(f *rankFile) {
 		lenient, found := jsonstream.Check(f.src, jsonstream.Limits{})
 		switch {
 		case lenient && found == nil:
-			err = sc.scanAs(jsonstream.Lenient)
+			err = sc.scanIn(jsonstream.Lenient, as)
 		case found != nil:
 			err = found
 		}
 	}
 	if err == nil {
-		err = sc.judge()
+		err = as.judge()
 	}
 	if err != nil {
 		sc.r.failText(f, err)
@@ -124,9 +135,10 @@ func (sc *scanner) reset(mode jsonstream.Mode) {
 	sc.s.Reset(sc.f.src, 0, 0, mode)
 }
 
-func (sc *scanner) scanAs(mode jsonstream.Mode) (err error) {
+func (sc *scanner) scanIn(mode jsonstream.Mode, as reading) (err error) {
 	sc.reset(mode)
-	sc.f.root, sc.f.parsed, err = sc.s.Object(sc.member)
+	as.begin()
+	sc.f.root, sc.f.parsed, err = sc.s.Object(as.member)
 	if err != nil {
 		return err
 	}
@@ -135,6 +147,8 @@ func (sc *scanner) scanAs(mode jsonstream.Mode) (err error) {
 
 // isReference tells whether the file is read as the reference.
 func (sc *scanner) isReference() bool { return sc.r.ref == nil }
+
+func (sc *scanner) begin() {}
 
 func (sc *scanner) member(name []byte) (err error) {
 	key := string(name)
@@ -148,9 +162,7 @@ func (sc *scanner) member(name []byte) (err error) {
 	case "coverage", "dp", "timing", "measurement_protocol":
 		sc.head[key], err = sc.s.Tree(maxBlock)
 	case "skipped_points", "missing_phases":
-		n := 0
-		_, _, err = sc.s.Array(func(int) error { n++; _, err := sc.s.Skip(); return err })
-		sc.lists[key] = &list{n: n}
+		sc.lists[key], err = sc.countList()
 	case "results":
 		err = sc.readResults()
 		sc.lists[key] = &list{n: sc.points.len()}
@@ -215,10 +227,16 @@ func (sc *scanner) readGroups(kind jsonvalue.Kind, start int64) error {
 			return sc.s.JumpTo(end)
 		}
 	}
-	n := 0
-	_, _, err := sc.s.Array(func(int) error { n++; _, err := sc.s.Skip(); return err })
-	l.n = n
+	counted, err := sc.countList()
+	l.n = counted.n
 	return err
+}
+
+// countList reads past a list.
+func (sc *scanner) countList() (*list, error) {
+	l := &list{}
+	_, _, err := sc.s.Array(func(int) error { l.n++; _, err := sc.s.Skip(); return err })
+	return l, err
 }
 
 // sameText tells whether the reference's groups stand in the file from start on, and
@@ -254,7 +272,7 @@ func (sc *scanner) judge() error {
 	if err := sc.judgeResults(); err != nil {
 		return err
 	}
-	sc.judgeTiming()
+	sc.judgeTiming(0, 1e-12)
 	if err := sc.readLedger(); err != nil {
 		return err
 	}

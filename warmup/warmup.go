@@ -20,6 +20,7 @@ import (
 	"github.com/fpm-project/fpm/internal/jsonstream"
 )
 
+// pointer is where a rank artifact has its ledger.
 const pointer = "/warmup_evidence"
 
 // Ledger is what is kept of a rank's ledger.
@@ -40,6 +41,7 @@ func (l *Ledger) Records() int { return len(l.ends) }
 
 type reader struct {
 	s      *jsonstream.Scanner
+	at     string // JSON Pointer of the ledger
 	scope  finding.Scope
 	ledger *Ledger
 	status jsonstream.Field
@@ -47,9 +49,15 @@ type reader struct {
 	list   jsonstream.Field
 }
 
-// Read reads the ledger that comes next. An error is one of the document's text.
+// Read reads the ledger of a rank artifact, which comes next. An error is one of the
+// document's text.
 func Read(s *jsonstream.Scanner, scope finding.Scope) (*Ledger, error) {
-	r := reader{s: s, scope: scope, ledger: &Ledger{running: math.MaxInt}}
+	return ReadAt(s, scope, pointer)
+}
+
+// ReadAt reads a ledger that stands elsewhere: at a JSON Pointer.
+func ReadAt(s *jsonstream.Scanner, scope finding.Scope, pointer string) (*Ledger, error) {
+	r := reader{s: s, at: pointer, scope: scope, ledger: &Ledger{running: math.MaxInt}}
 	off, ok, err := s.Object(func(name []byte) (err error) {
 		switch string(name) {
 		case "status":
@@ -90,12 +98,12 @@ func (r *reader) judge(off int64) {
 		r.field(finding.WarmupLedger, "/records", r.list, off, "the ledger's records are not a list", "a list")
 	case r.state == "unavailable" && l.Records() > 0:
 		l.Sound = false
-		r.scope.Says(finding.WarmupLedger, pointer+"/records", r.list.Offset, "an unavailable ledger has records", "[]", strconv.Itoa(l.Records())+" records")
+		r.scope.Says(finding.WarmupLedger, r.at+"/records", r.list.Offset, "an unavailable ledger has records", "[]", strconv.Itoa(l.Records())+" records")
 	}
 }
 
 func (r *reader) field(rule finding.ID, tail string, f jsonstream.Field, parent int64, message, expected string) {
-	r.scope.Either(rule, pointer+tail, f.Present(), f.Offset, parent, message, expected)
+	r.scope.Either(rule, r.at+tail, f.Present(), f.Offset, parent, message, expected)
 }
 
 // record is one ledger record while it is read.
@@ -143,7 +151,7 @@ func (r *reader) record(i int) error {
 	}
 	x.off = off
 	if !ok {
-		r.scope.Broken(finding.WarmupRecord, pointer+x.tail, off, "the record is not an object", "an object")
+		r.scope.Broken(finding.WarmupRecord, r.at+x.tail, off, "the record is not an object", "an object")
 	} else {
 		r.judgeState(&x)
 		r.judgeRange(&x)
@@ -199,7 +207,7 @@ func (r *reader) judgeState(x *record) {
 		return
 	}
 	if known && x.state != want {
-		r.scope.Broken(finding.WarmupRecord, pointer+x.tail+"/validation/status", x.verdictAt.Offset,
+		r.scope.Broken(finding.WarmupRecord, r.at+x.tail+"/validation/status", x.verdictAt.Offset,
 			"a validation that "+x.verdict+" does not go with a record that is "+strconv.Quote(x.state), "a record that is "+want)
 	}
 }
