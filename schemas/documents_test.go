@@ -31,7 +31,7 @@ func mustFit(t *testing.T, what, name string, document []byte) {
 	}
 }
 
-func read(t *testing.T, path string) []byte {
+func readFile(t testing.TB, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -40,8 +40,8 @@ func read(t *testing.T, path string) []byte {
 	return text
 }
 
-// merged simulates a run and merges the ranks of a set, nil for all of them.
-func merged(t *testing.T, opt simulate.Options, ranks artifact.RankSet) (path string, files []string) {
+// mergedFiles simulates a run and merges the ranks of a set, nil for all of them.
+func mergedFiles(t testing.TB, opt simulate.Options, ranks artifact.RankSet) (path string, files []string) {
 	t.Helper()
 	opt.Dir, opt.Ranks, opt.Points, opt.Raw = t.TempDir(), 2, 6, 4
 	run, err := simulate.Run(t.Context(), opt)
@@ -64,11 +64,11 @@ func TestRuns(t *testing.T) {
 		"degraded": {Break: finding.EngineUnverified},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path, files := merged(t, opt, nil)
+			path, files := mergedFiles(t, opt, nil)
 			for _, file := range files {
-				mustFit(t, file, "rank-artifact", read(t, file))
+				mustFit(t, file, "rank-artifact", readFile(t, file))
 			}
-			text := read(t, path)
+			text := readFile(t, path)
 			mustFit(t, path, "merged-artifact", text)
 			for _, other := range []string{"rank-artifact", "worker-probe", "report", "trace-row", "worker-probe-replies"} {
 				if got, err := schemas.Validate(other, text); err != nil || len(got) == 0 {
@@ -108,8 +108,8 @@ func TestNodeLocalMerge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, _ := merged(t, simulate.Options{}, ranks)
-	text := read(t, path)
+	path, _ := mergedFiles(t, simulate.Options{}, ranks)
+	text := readFile(t, path)
 	if !bytes.Contains(text, []byte(`"rank_artifact_not_loaded"`)) {
 		t.Error("all ledgers are there")
 	}
@@ -117,8 +117,8 @@ func TestNodeLocalMerge(t *testing.T) {
 }
 
 func TestMergedArtifactRejects(t *testing.T) {
-	path, _ := merged(t, simulate.Options{}, nil)
-	text := string(read(t, path))
+	path, _ := mergedFiles(t, simulate.Options{}, nil)
+	text := string(readFile(t, path))
 	for _, c := range []struct{ old, new, want string }{
 		{`"artifact_type": "merged"`, `"artifact_type": "rank"`, "/artifact_type const"},
 		{`"merged_output_path"`, `"output"`, " required"},
@@ -164,22 +164,26 @@ func places(violations []schemas.Violation) (list []string) {
 	return list
 }
 
+func probed(input probe.Input) func(context.Context) (probe.Input, error) {
+	return func(context.Context) (probe.Input, error) { return input, nil }
+}
+
 // sidecar makes the sidecar of a run.
 func sidecar(t *testing.T, input probe.Input) []byte {
 	t.Helper()
-	path, _ := merged(t, simulate.Options{}, nil)
+	path, _ := mergedFiles(t, simulate.Options{}, nil)
 	result, err := probe.Run(t.Context(), probe.Options{
 		Merged: path,
-		Probe:  func(context.Context) (probe.Input, error) { return input, nil },
+		Probe:  probed(input),
 	})
 	if err != nil || !result.Written {
 		t.Fatalf("%+v, %v", result, err)
 	}
-	return read(t, result.Sidecar)
+	return readFile(t, result.Sidecar)
 }
 
 func TestSidecars(t *testing.T) {
-	demo := read(t, filepath.Join("..", "testdata", "demo", "replies.json"))
+	demo := readFile(t, filepath.Join("..", "testdata", "demo", "replies.json"))
 	mustFit(t, "the shipped replies", "worker-probe-replies", demo)
 	for name, input := range map[string]probe.Input{
 		"replies":   {Name: "-", Replies: demo},
@@ -193,7 +197,7 @@ func TestSidecars(t *testing.T) {
 }
 
 func TestSidecarRejects(t *testing.T) {
-	text := string(sidecar(t, probe.Input{Name: "-", Replies: read(t, filepath.Join("..", "testdata", "demo", "replies.json"))}))
+	text := string(sidecar(t, probe.Input{Name: "-", Replies: readFile(t, filepath.Join("..", "testdata", "demo", "replies.json"))}))
 	for _, c := range []struct{ old, new, want string }{
 		{`"schema": "dynamo.`, `"schema": "nemo.`, "/schema const"},
 		{`"schema_version": 1`, `"schema_version": 1.0`, "/schema_version type"},
@@ -221,7 +225,7 @@ func TestSidecarRejects(t *testing.T) {
 	}
 }
 
-func printed(t *testing.T, r *report.Report) []byte {
+func printed(t testing.TB, r *report.Report) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := report.Print(&b, report.JSON, r, report.TextOptions{}); err != nil {

@@ -63,8 +63,9 @@ func Validate(name string, document []byte) ([]Violation, error) {
 
 // Validator is a compiled schema, for any number of documents and goroutines.
 type Validator struct {
-	schema *jsonschema.Schema
-	texts  map[string]any // decoded schemas by $id, for messages
+	schema  *jsonschema.Schema
+	texts   map[string]any // decoded schemas by $id, for messages
+	divided bool           // the schemas leave the parts of a value to [Stream]
 }
 
 // Compile returns the validator of the schema with a name, or an *[UnknownError].
@@ -74,14 +75,19 @@ func Compile(name string) (*Validator, error) {
 		return nil, &UnknownError{name}
 	}
 	v := &Validator{texts: map[string]any{}}
-	c := jsonschema.NewCompiler()
-	c.LoadURL = v.load
-	c.RegisterExtension("integer", nil, integers{})
 	var err error
-	if v.schema, err = c.Compile(info.ID); err != nil {
+	if v.schema, err = v.compiler().Compile(info.ID); err != nil {
 		return nil, fmt.Errorf("schema %s: %w", name, err)
 	}
 	return v, nil
+}
+
+// compiler returns a compiler that knows the embedded schemas and no others.
+func (v *Validator) compiler() *jsonschema.Compiler {
+	c := jsonschema.NewCompiler()
+	c.LoadURL = v.load
+	c.RegisterExtension("integer", nil, integers{})
+	return c
 }
 
 // load returns the text of a schema by its $id. Without it the compiler would open files.
@@ -93,6 +99,10 @@ func (v *Validator) load(id string) (io.ReadCloser, error) {
 	decoded, err := decode(text)
 	if err != nil {
 		return nil, err
+	}
+	if v.divided {
+		divideAny(decoded)
+		text = []byte(jsonText(decoded))
 	}
 	v.texts[id] = decoded
 	return io.NopCloser(bytes.NewReader(text)), nil
@@ -106,20 +116,25 @@ func (v *Validator) Validate(document []byte) ([]Violation, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = v.schema.Validate(doc)
+	return v.check(v.schema, doc), nil
+}
+
+// check returns how a decoded value, its numbers bounded, breaks a schema.
+func (v *Validator) check(schema *jsonschema.Schema, value any) []Violation {
+	err := schema.Validate(value)
 	if err == nil {
-		return nil, nil
+		return nil
 	}
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
-		return nil, err
+		panic("schemas: " + err.Error()) // a schema without end, or a value that is none of JSON: a bug
 	}
 	list := v.violations(nil, invalid)
 	// The library walks its maps as they come: its order is another one each time.
 	slices.SortFunc(list, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.Pointer, b.Pointer), cmp.Compare(a.Keyword, b.Keyword), cmp.Compare(a.Message, b.Message))
 	})
-	return slices.Compact(list), nil
+	return slices.Compact(list)
 }
 
 // parse decodes a document, its numbers bounded.
@@ -216,22 +231,30 @@ func (v *Validator) message(keyword string, e *jsonschema.ValidationError) strin
 	want := v.lookup(e.AbsoluteKeywordLocation)
 	switch keyword {
 	case "const":
-		return "must be " + text(want)
+		return "must be " + jsonText(want)
 	case "enum":
-		return "must be one of " + text(want)
+		return "must be one of " + jsonText(want)
 	case "minimum":
-		return "must be at least " + text(want)
+		return "must be at least " + jsonText(want)
 	case "maximum":
-		return "must be at most " + text(want)
+		return "must be at most " + jsonText(want)
 	case "pattern":
-		return "must match " + text(want)
+		return "must match " + jsonText(want)
+	case "minItems":
+		return "must have at least " + jsonText(want) + " elements"
+	case "maxItems":
+		return "must have at most " + jsonText(want) + " elements"
+	case "minProperties":
+		return "must have at least " + jsonText(want) + " keys"
+	case "maxProperties":
+		return "must have at most " + jsonText(want) + " keys"
 	default:
 		return e.Message
 	}
 }
 
-// text returns the JSON text of a part of a schema.
-func text(v any) string {
+// jsonText returns the JSON text of a part of a schema.
+func jsonText(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -246,8 +269,11 @@ func (v *Validator) lookup(location string) any {
 	id, pointer, _ := strings.Cut(location, "#")
 	at := v.texts[id]
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		if token == "" { // the schema itself
+			break
+		}
 		object, _ := at.(map[string]any)
-		at = object[token]
+		at = object[unescape(token)]
 	}
 	return at
 }

@@ -20,8 +20,8 @@ var layers = [][]string{
 	{"cmd", "scripts"},
 	{"merge", "probe", "trace"},
 	{"protocol", "warmup", "engine"},
-	{"internal"},
 	{"schemas"},
+	{"internal"},
 }
 
 // pkg is what go list tells of a package.
