@@ -85,7 +85,7 @@ func mutations() []mutation {
 	return slices.Concat(
 		textBreaks(), envelopeBreaks(), partialBreaks(), identityBreaks(), groupBreaks(), metricBreaks(),
 		resultBreaks(), timingBreaks(), protocolBreaks(), measurementBreaks(), sampleBreaks(), warmupBreaks(),
-		engineBreaks(), strictEvidenceBreaks(), strictBreaks(),
+		engineBreaks(), strictEvidenceBreaks(), strictBreaks(), probeBreaks(),
 	)
 }
 

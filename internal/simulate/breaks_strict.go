@@ -88,6 +88,14 @@ func strictBreaks() []mutation {
 	}}
 }
 
+// probeBreaks are for rules about the sidecar that begin in the rank artifacts.
+func probeBreaks() []mutation {
+	return []mutation{{
+		Break:    Break{Rule: finding.ProbeNoEngine, How: "no rank recorded its engine"},
+		document: everywhere(func(_ *run, doc pyjson.Object) pyjson.Object { return without(doc, "engine") }),
+	}}
+}
+
 // vanish makes a measurement one of no time. Raw samples must have some: so little that
 // the estimate is still within the tolerance of theirs.
 func (m *measurement) vanish() {
