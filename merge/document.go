@@ -130,6 +130,7 @@ type document struct {
 	block   bool   // the merged document has an engine object
 	laid    bool   // the groups have the layout that they are to have
 	text    []byte // of a point
+	paths   paths  // values of keys that hold paths, in place of what they would be
 }
 
 func newDocument(r *run, w io.Writer, path string) *document {
@@ -219,6 +220,9 @@ func (d *document) member(raw []byte, name string, span jsonstream.Span) error {
 // value returns what writes a key that a merge changes, nil when the reference's stays.
 func (d *document) value(name string) func() error {
 	r := d.r
+	if text := d.paths[name]; text != nil && (name != "worker_probe_path" || d.block) {
+		return d.put(func(b []byte) []byte { return append(b, text...) })
+	}
 	switch name {
 	case "engine":
 		if d.engine != nil {
@@ -343,7 +347,6 @@ func (d *document) ledgers() error {
 	for _, f := range d.r.files {
 		files[f.rank] = f
 	}
-	notLoaded := pyjson.Object{{Key: "status", Value: "unavailable"}, {Key: "records", Value: pyjson.Array{}}, {Key: "reason", Value: "rank_artifact_not_loaded"}}
 	d.out.buf = append(d.out.buf, '{')
 	for rank := range d.r.size() {
 		if rank > 0 {
@@ -354,7 +357,7 @@ func (d *document) ledgers() error {
 		d.out.buf = append(d.out.buf, `": `...)
 		f := files[rank]
 		if f == nil {
-			d.out.buf = pyjson.Append(d.out.buf, notLoaded, 2)
+			d.out.buf = pyjson.Append(d.out.buf, notLoaded(), 2)
 			continue
 		}
 		if err := d.copySpan(f, f.warmup.Span, 2); err != nil {

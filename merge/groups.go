@@ -94,6 +94,9 @@ func (sc *scanner) globalSize() int {
 // needs the coverage, which may stand behind the groups.
 func (sc *scanner) settleGroups() {
 	n := sc.groups.len()
+	if sc.merged && n > 0 {
+		return // the count of a merged artifact is another rule's, and a multiple
+	}
 	completed, ok := sc.head["coverage"].Get("completed_points").Int64()
 	if n == 0 || (ok && completed != int64(n)) {
 		sc.groups.numbered, sc.groups.summed = false, false

@@ -129,7 +129,7 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 		r.result.Files = append(r.result.Files, File{Path: f.path, Rank: f.rank, Sound: f.parsed, Groups: f.groups})
 	}
 	if opt.Into == nil {
-		r.locate()
+		r.locate(r.files)
 		r.result.Errors, r.result.Warnings = r.out.Errors(), r.out.Warnings()
 	}
 	r.result.Failures = r.failures
@@ -304,7 +304,7 @@ func (r *run) checkUnchanged() bool {
 }
 
 // locate gives the findings line and column, and the text that stood there.
-func (r *run) locate() {
+func (r *run) locate(files []*rankFile) {
 	r.result.Findings = r.out.Findings()
 	byFile := map[string][]*finding.Finding{}
 	for i := range r.result.Findings {
@@ -312,7 +312,7 @@ func (r *run) locate() {
 			byFile[f.File] = append(byFile[f.File], f)
 		}
 	}
-	for _, f := range r.files {
+	for _, f := range files {
 		if at := byFile[f.path]; len(at) > 0 {
 			r.fail(jsonstream.Locate(f.src, at, maxExcerpt))
 		}

@@ -1,0 +1,301 @@
+package merge
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/fpm-project/fpm/internal/artifact"
+	"github.com/fpm-project/fpm/internal/finding"
+	"github.com/fpm-project/fpm/internal/jsonstream"
+	"github.com/fpm-project/fpm/internal/jsonvalue"
+)
+
+// flatIndex is what is kept of the flattened results of a merged artifact until they were
+// compared with the groups, in file order.
+type flatIndex struct {
+	ids    column[int32] // benchmark_id of the point; 0 where it is unsound
+	ranks  column[int32] // dp_rank of the point; -1 where it is unsound
+	points spans
+	fpms   spans          // empty where there are none
+	regime column[uint32] // bytes from the end of the FPMs to a kv_seed_regime behind them; 0 none
+	far    map[int]int64  // offset of a kv_seed_regime that stands elsewhere
+}
+
+func (x *flatIndex) len() int { return x.ids.len() }
+
+func (x *flatIndex) reset() {
+	x.ids.reset()
+	x.ranks.reset()
+	x.points.reset()
+	x.fpms.reset()
+	x.regime.reset()
+	x.far = nil
+}
+
+// flatResult is one entry while it is read.
+type flatResult struct {
+	off    int64
+	object bool
+	point  jsonstream.Field // kind and place
+	span   jsonstream.Span  // of the point
+	id     jsonstream.Field
+	rank   jsonstream.Field
+	fpms   jsonstream.Span // of length 0 when absent
+	regime int64           // offset of kv_seed_regime, -1 when there is none
+}
+
+// readFlat reads the results as they come.
+func (c *mergedCheck) readFlat() error {
+	_, _, err := c.s.Array(func(i int) (err error) {
+		x := flatResult{off: c.s.NextOffset(), regime: -1}
+		_, x.object, err = c.s.Object(func(name []byte) error { return x.member(c.s, name) })
+		if err == nil {
+			c.keepFlat(i, &x)
+		}
+		return err
+	})
+	return err
+}
+
+func (x *flatResult) member(s *jsonstream.Scanner, name []byte) (err error) {
+	switch string(name) {
+	case "point":
+		x.point = jsonstream.Field{Kind: s.Peek(), Offset: s.NextOffset()}
+		_, _, err = s.Object(func(name []byte) (err error) {
+			switch string(name) {
+			case "benchmark_id":
+				x.id, err = s.Field()
+			case "dp_rank":
+				x.rank, err = s.Field()
+			default:
+				_, err = s.Skip()
+			}
+			return err
+		})
+		x.span = jsonstream.Span{Off: x.point.Offset, Len: s.Offset() - x.point.Offset}
+	case "fpms":
+		x.fpms, err = s.Skip()
+	case "kv_seed_regime":
+		x.regime = s.NextOffset()
+		_, err = s.Skip()
+	default:
+		_, err = s.Skip()
+	}
+	return err
+}
+
+// keepFlat judges what an entry says by itself, and indexes it.
+func (c *mergedCheck) keepFlat(i int, x *flatResult) {
+	const rule = finding.MergedResults
+	id, rank, at := int32(0), int32(-1), resultPointer(i, "")
+	switch {
+	case !x.object:
+		c.scope.Broken(rule, at, x.off, "the result is not an object", "an object")
+	case x.point.Kind != '{':
+		c.scope.Either(rule, at+"/point", x.point.Present(), x.point.Offset, x.off, "the result has no point object", "an object")
+	case !x.id.Whole || x.id.Int < 1 || x.id.Int >= math.MaxInt32:
+		c.scope.Either(rule, at+"/point/benchmark_id", x.id.Present(), x.id.Offset, x.point.Offset, "the point's benchmark_id is no benchmark id", "an integer of at least 1")
+	case !x.rank.Whole || x.rank.Int < 0 || x.rank.Int >= MaxDPSize:
+		c.scope.Of(x.id.Int).Either(rule, at+"/point/dp_rank", x.rank.Present(), x.rank.Offset, x.point.Offset, "the point's dp_rank is no rank", "a global rank")
+	default:
+		id, rank = int32(x.id.Int), int32(x.rank.Int)
+	}
+	if x.object && x.fpms.Len == 0 {
+		c.scope.Of(int64(id)).Absent(rule, at+"/fpms", x.off, "the result has no FPMs", "the FPMs of the group")
+	}
+	c.flat.ids.add(id)
+	c.flat.ranks.add(rank)
+	c.flat.points.add(x.span)
+	c.flat.fpms.add(x.fpms)
+	c.flat.addRegime(i, x)
+}
+
+func (f *flatIndex) addRegime(i int, x *flatResult) {
+	near := x.regime - x.fpms.End()
+	switch {
+	case x.regime < 0:
+		near = 0
+	case near <= 0 || near > math.MaxUint32:
+		near = 0
+		if f.far == nil {
+			f.far = map[int]int64{}
+		}
+		f.far[i] = x.regime
+	}
+	f.regime.add(uint32(near))
+}
+
+// regimeAt is the offset of the kv_seed_regime of result i.
+func (f *flatIndex) regimeAt(i int) (off int64, exists bool) {
+	if near := f.regime.at(i); near > 0 {
+		return f.fpms.at(i).End() + int64(near), true
+	}
+	off, exists = f.far[i]
+	return off, exists
+}
+
+// judgeFlat compares the flattened results with the groups (merged.results).
+func (c *mergedCheck) judgeFlat(size int) error {
+	c.as(finding.MergedResults)
+	l := c.lists["results"]
+	switch {
+	case l == nil:
+		c.scope.Absent(finding.MergedResults, "/results", c.f.root, "results is missing", "a list")
+		return nil
+	case l.kind != jsonvalue.Array:
+		c.scope.Broken(finding.MergedResults, "/results", l.Off, "results is not a list", "a list")
+		return nil
+	case c.groups == nil || size == 0:
+		return nil
+	}
+	if want := c.groups.len() * size; c.flat.len() != want {
+		c.scope.Says(finding.MergedResults, "/results", l.Off, "results has not one entry for each group and global rank", number(want, "entry", "entries"), number(c.flat.len(), "entry", "entries"))
+	}
+	w := flatWalk{c: c, size: size, seen: make([]uint64, c.groups.forward.len()/64+1), group: -1, last: -1}
+	for i := range c.flat.len() {
+		if err := w.judge(i); err != nil {
+			return err
+		}
+	}
+	w.judgeMissing(l.Off)
+	return nil
+}
+
+// flatWalk walks the results.
+type flatWalk struct {
+	c     *mergedCheck
+	size  int
+	seen  []uint64         // a bit for each cell that has its result
+	last  int64            // place in the order of the last result that had its place
+	group int              // group of the point at hand, -1 before the first
+	point *jsonvalue.Value // its point, nil when it has none
+}
+
+func (w *flatWalk) judge(i int) error {
+	c, x := w.c, &w.c.flat
+	id, rank := int64(x.ids.at(i)), int(x.ranks.at(i))
+	if id == 0 {
+		return nil // reported when it was read
+	}
+	scope := c.scope.Of(id)
+	group, ok := c.groups.find(id)
+	switch {
+	case !ok && !c.groups.numbered:
+		return nil // an id that a group should have had
+	case !ok:
+		w.report(i, scope, "benchmark_id", "no iteration group has this benchmark_id", "an id of an iteration group")
+		return nil
+	case rank >= w.size:
+		w.report(i, scope, "dp_rank", "dp_rank is no global rank", "a rank from 0 to "+strconv.Itoa(w.size-1))
+		return nil
+	}
+	cell, ok := c.groups.cell(group, rank)
+	if ok && w.take(cell) {
+		w.report(i, scope, "dp_rank", "an earlier result is that of this benchmark id and rank", "one result for each")
+		return nil
+	}
+	if place := id*int64(w.size) + int64(rank); place < w.last {
+		scope.Says(finding.MergedResults, resultPointer(i, ""), w.offset(i), "the results are not in order", "for each benchmark id ascending, each rank ascending",
+			"benchmark id "+strconv.FormatInt(id, 10)+", rank "+strconv.Itoa(rank)+" behind a later one")
+	} else {
+		w.last = place
+	}
+	if at, exists := x.regimeAt(i); exists && c.source != nil && !c.isSource(strconv.Itoa(rank)) {
+		scope.Broken(finding.MergedResults, resultPointer(i, "/kv_seed_regime"), at, "the rank's file was not merged, so that nothing tells its seed regime", "absent")
+	}
+	if err := w.comparePoint(i, group, rank, scope); err != nil || !ok {
+		return err
+	}
+	return w.compareFPMs(i, cell, scope)
+}
+
+// take marks a cell and tells whether it was marked before.
+func (w *flatWalk) take(cell int) (before bool) {
+	bit := uint64(1) << (cell % 64)
+	before = w.seen[cell/64]&bit != 0
+	w.seen[cell/64] |= bit
+	return before
+}
+
+// offset is where a result's point stands.
+func (w *flatWalk) offset(i int) int64 { return w.c.flat.points.at(i).Off }
+
+// report reports a member of a point.
+func (w *flatWalk) report(i int, scope finding.Scope, name, message, expected string) {
+	at, _ := jsonstream.Find(w.c.f.src, w.offset(i), name)
+	scope.Broken(finding.MergedResults, resultPointer(i, "/point/"+name), at, message, expected)
+}
+
+// comparePoint holds a result's point against its group's with the rank in it. Points are
+// small, and a group's is wanted for each rank: it is kept as a tree.
+func (w *flatWalk) comparePoint(i, group, rank int, scope finding.Scope) (err error) {
+	c := w.c
+	if group != w.group {
+		w.group, w.point = group, nil
+		if span := c.groups.points.at(group); span.Len > 0 {
+			if w.point, err = jsonstream.ReadTree(c.f.src, span); err != nil {
+				return err
+			}
+		}
+	}
+	if w.point == nil {
+		return nil
+	}
+	own, err := place{exists: true, Span: c.flat.points.at(i)}.tree(c.f)
+	if err != nil {
+		return err
+	}
+	w.point.Set("dp_rank", jsonvalue.Value{Kind: jsonvalue.Number, Raw: strconv.AppendInt(nil, int64(rank), 10), Offset: -1})
+	jsonvalue.Diff(w.point, own, resultPointer(i, "/point"), func(d jsonvalue.Difference) bool {
+		c.differing(scope, d, "the point is not its group's")
+		return true
+	})
+	return nil
+}
+
+// differing reports a difference to what is expected.
+func (c *mergedCheck) differing(scope finding.Scope, d jsonvalue.Difference, message string) {
+	expected := "absent"
+	if d.A != nil {
+		expected = d.A.Excerpt(maxExcerpt)
+	}
+	if d.B != nil {
+		scope.Broken(scope.As, d.Pointer, d.B.Offset, message, expected)
+	} else {
+		scope.Absent(scope.As, d.Pointer, d.Parent.Offset, message, expected)
+	}
+}
+
+// compareFPMs holds a result's FPMs against those of its group.
+func (w *flatWalk) compareFPMs(i, cell int, scope finding.Scope) error {
+	c := w.c
+	want, own := c.groups.fpms.at(cell), c.flat.fpms.at(i)
+	if want.Len == 0 || own.Len == 0 {
+		return nil
+	}
+	d, err := c.compare.Values(c.f.src, want, c.f.src, own)
+	if d != nil {
+		c.differs(scope, c.f.src, finding.MergedResults, resultPointer(i, "/fpms"), d, func(message string) string { return message + " from its iteration group" })
+	}
+	return err
+}
+
+// judgeMissing names the ranks of each group that have no result.
+func (w *flatWalk) judgeMissing(off int64) {
+	g := w.c.groups
+	if !g.numbered {
+		return // the result may be there under the id that the group should have
+	}
+	for group := range g.len() {
+		var missing artifact.RankSet
+		for cell := g.start(group); cell < g.start(group+1); cell++ {
+			if w.seen[cell/64]&(1<<(cell%64)) == 0 {
+				missing = append(missing, cell-g.start(group))
+			}
+		}
+		if len(missing) > 0 {
+			id := int64(g.ids.at(group))
+			w.c.scope.Of(id).Says(finding.MergedResults, "/results", off, "results of an iteration group are missing", "a result for each global rank of benchmark id "+strconv.FormatInt(id, 10), "none for rank "+missing.String())
+		}
+	}
+}
