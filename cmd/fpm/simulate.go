@@ -9,19 +9,24 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fpm-project/fpm/cmd/internal/synthesis"
 	"github.com/fpm-project/fpm/internal/artifact"
+	"github.com/fpm-project/fpm/internal/detect"
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/progress"
 	"github.com/fpm-project/fpm/internal/report"
 	"github.com/fpm-project/fpm/internal/simulate"
-	"github.com/fpm-project/fpm/merge"
 )
 
 const simulateRunHelp = `Write the rank artifacts of a synthetic self-benchmark run: one file per DP rank, with
 full measurement, execution and warmup evidence, as Python's json.dump(indent=2) lays
 them out. The run keeps every rule, or breaks the one that --break names, at one place
 and with as little else as can be. The same options give the same bytes.
+
+Where the rule to break is about a merged artifact (merged.*), that artifact is made of
+the rank files and written, too; where it is about a worker probe (probe.*), so is the
+sidecar. For all other rules only the rank files are written.
 
 Each rank file repeats every rank's measurements, so that the size of a run grows with
 the square of the ranks.`
@@ -80,12 +85,16 @@ func (a *app) simulateRun(cmd *cobra.Command, opt simulate.Options, force bool) 
 			return mistyped(cmd, fmt.Sprintf("--break: no rule %q", opt.Break), string(opt.Break), ruleIDs())
 		}
 	}
+	kind := synthesis.RankFiles
+	if b, ok := synthesis.Find(opt.Break); ok {
+		kind = b.Kind
+	}
 	if !force {
-		if err := checkReplaceable(opt); err != nil {
+		if err := checkReplaceable(opt, kind); err != nil {
 			return err
 		}
 	}
-	result, err := simulate.Run(cmd.Context(), opt)
+	result, err := synthesis.Run(cmd.Context(), opt, kind)
 	var option *simulate.OptionError
 	var excluded *simulate.ExcludedError
 	if errors.As(err, &option) || errors.As(err, &excluded) {
@@ -97,28 +106,50 @@ func (a *app) simulateRun(cmd *cobra.Command, opt simulate.Options, force bool) 
 	return a.finish(&report.Report{
 		Command: "simulate run",
 		Status:  report.OK,
-		Summary: fmt.Sprintf("wrote %s to %s (%s)", count(len(result.Files), "rank file", "rank files"), report.Escape(opt.Dir), progress.Bytes(result.Bytes)),
+		Summary: fmt.Sprintf("wrote %s to %s (%s)", written(result), report.Escape(opt.Dir), progress.Bytes(result.Bytes)),
 		Details: report.Object{{Key: "files", Value: result.Files}, {Key: "bytes", Value: result.Bytes}},
 	})
 }
 
-// checkReplaceable refuses to write over files that are no rank artifacts.
-func checkReplaceable(opt simulate.Options) error {
+// written names the files in words.
+func written(result synthesis.Result) string {
+	n := len(result.Files)
+	switch {
+	case result.Sidecar != "":
+		return count(n-2, "rank file", "rank files") + ", a merged artifact and its sidecar"
+	case result.Merged != "":
+		return count(n-1, "rank file", "rank files") + " and a merged artifact"
+	}
+	return count(n, "rank file", "rank files")
+}
+
+// checkReplaceable refuses to write over files that are not what a run has there.
+func checkReplaceable(opt simulate.Options, kind synthesis.Kind) error {
 	base := artifact.ParseBase(filepath.Join(opt.Dir, artifact.DefaultName))
 	for rank := range opt.Ranks {
-		path := base.Rank(rank)
-		f, err := os.Open(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
+		if err := checkKind(base.Rank(rank), detect.Rank, "no rank artifact"); err != nil {
 			return err
 		}
-		kind, _ := merge.Identify(f)
-		f.Close()
-		if kind != "rank" {
-			return &exitcode.Error{Code: exitcode.Failed, File: path, Message: "the file is there and is no rank artifact", Hint: "choose another directory, or replace it with --force"}
-		}
+	}
+	if kind == synthesis.RankFiles {
+		return nil
+	}
+	merged := synthesis.Merged(opt)
+	return errors.Join(checkKind(merged, detect.Merged, "no merged artifact"), checkKind(artifact.Sidecar(merged), detect.Sidecar, "no sidecar"))
+}
+
+// checkKind refuses a file that is there and of another kind.
+func checkKind(path string, kind detect.Kind, what string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if found, err := detect.Look(f, path); err != nil || found.Kind != kind {
+		return errors.Join(err, &exitcode.Error{Code: exitcode.Failed, File: path, Message: "the file is there and is " + what, Hint: "choose another directory, or replace it with --force"})
 	}
 	return nil
 }
