@@ -157,7 +157,7 @@ func (c *mergedCheck) judgeFlat(size int) error {
 			return err
 		}
 	}
-	w.judgeMissing(l.Off)
+	w.judgeMissing()
 	return nil
 }
 
@@ -195,7 +195,7 @@ func (w *flatWalk) judge(i int) error {
 		return nil
 	}
 	if place := id*int64(w.size) + int64(rank); place < w.last {
-		scope.Says(finding.MergedResults, resultPointer(i, ""), w.offset(i), "the results are not in order", "for each benchmark id ascending, each rank ascending",
+		scope.Says(finding.MergedResults, resultPointer(i, "/point"), w.offset(i), "the results are not in order", "for each benchmark id ascending, each rank ascending",
 			"benchmark id "+strconv.FormatInt(id, 10)+", rank "+strconv.Itoa(rank)+" behind a later one")
 	} else {
 		w.last = place
@@ -281,7 +281,7 @@ func (w *flatWalk) compareFPMs(i, cell int, scope finding.Scope) error {
 }
 
 // judgeMissing names the ranks of each group that have no result.
-func (w *flatWalk) judgeMissing(off int64) {
+func (w *flatWalk) judgeMissing() {
 	g := w.c.groups
 	if !g.numbered {
 		return // the result may be there under the id that the group should have
@@ -293,9 +293,9 @@ func (w *flatWalk) judgeMissing(off int64) {
 				missing = append(missing, cell-g.start(group))
 			}
 		}
-		if len(missing) > 0 {
-			id := int64(g.ids.at(group))
-			w.c.scope.Of(id).Says(finding.MergedResults, "/results", off, "results of an iteration group are missing", "a result for each global rank of benchmark id "+strconv.FormatInt(id, 10), "none for rank "+missing.String())
+		if at := g.points.at(group); len(missing) > 0 && at.Len > 0 {
+			w.c.scope.Of(int64(g.ids.at(group))).Says(finding.MergedResults, "/iteration_groups/"+strconv.Itoa(group)+"/point", at.Off,
+				"the results have none of this group for some rank", "a result for each global rank", "none for rank "+missing.String())
 		}
 	}
 }
