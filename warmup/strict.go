@@ -16,7 +16,7 @@ const maxHistory = 1 << 20
 type History struct {
 	before  []int64 // completed_points_before of each record, in any order
 	sorted  bool
-	unknown bool    // that of a record is unsound, or the records are too many
+	unknown bool // that of a record is unsound, or the records are too many
 }
 
 // Add takes note of a record.

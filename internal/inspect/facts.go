@@ -22,11 +22,13 @@ import (
 const MaxPoints = 1 << 18
 
 // Facts is what one rank artifact says. Texts are as they stand in the file, unescaped: they
-// are untrusted.
+// are untrusted. One of more than 512 bytes is cut and ends with "…"; in a file with more
+// than 1 MiB of different texts, those that come later are "…".
 type Facts struct {
-	File string // path as the user gave it
-	Rank int    // dp.rank; finding.NoRank when it does not tell
-	Size int    // dp.size; 0 when it does not tell
+	File   string // path as the user gave it
+	Offset int64  // of the document's object
+	Rank   int    // dp.rank; finding.NoRank when it does not tell
+	Size   int    // dp.size; 0 when it does not tell
 
 	RunID, GridDigest          string
 	Status, StopReason, Error  string // empty when null or absent
@@ -40,14 +42,16 @@ type Facts struct {
 
 	// Blocks holds the small blocks as they stand: config, limits, measurement_policy,
 	// synthetic_prompts, capacity, cudagraph, kvwarm, recurrent_state, measurement_protocol
-	// and engine. One of more than 1 MiB is left out and named in TooLarge.
+	// and engine. One of more than 1 MiB or 50,000 values is left out and named in TooLarge.
 	Blocks   map[string]*jsonvalue.Value
 	TooLarge []string
 
 	Skipped      []Skipped // at most 1,000; SkippedTotal counts them all
 	SkippedTotal int
 
-	Points      []Point // of iteration_groups, in execution order, at most MaxPoints
+	// Points are those of iteration_groups, in execution order, at most MaxPoints and at
+	// most 4,194,304 wall times. They are empty where the groups were not to be read.
+	Points      []Point
 	PointsTotal int
 	Results     []Result // of the file's own results, in their order, at most MaxPoints
 
@@ -68,7 +72,7 @@ type Coordinates struct {
 	ExpectedMode  string   // expected_cudagraph_mode
 	CaptureSize   int64    // expected_capture_size; -1 when null or absent
 	Padding       int64    // padding_tokens; -1 when null or absent
-	Reasons       []string // sample_reasons; shared between points, not to be changed
+	Reasons       []string // sample_reasons, at most 16; shared between points, not to be changed
 }
 
 // Point is one iteration group.
@@ -81,7 +85,8 @@ type Point struct {
 	Dispatch []Dispatch // observed graph dispatch over all ranks' raw samples; shared between points, not to be changed
 }
 
-// Dispatch counts the raw samples of one observed graph dispatch.
+// Dispatch counts the raw samples of one observed graph dispatch. A point has at most 16,
+// the most frequent first; further modes are counted as "…".
 type Dispatch struct {
 	Mode    string // last part of runtime_mode: NONE, PIECEWISE, FULL; "unavailable" when it was not observed
 	Samples int
@@ -93,6 +98,9 @@ type Result struct {
 	Regime string  // kv_seed_regime; empty when absent
 	Wall   float64 // wall_time of the FPM (seconds); NaN when it is no finite number
 	Type   string  // prefill or decode
+
+	Forward int64 // first forward index of the rank at the point; -1 unknown
+	Offset  int64 // of the point's benchmark_id, or of what should hold it
 }
 
 // Skipped is one entry of skipped_points.
@@ -110,7 +118,8 @@ type WarmupRecord struct {
 }
 
 // Samples is what the raw samples of a rank's own points show. Nothing is removed because
-// of it.
+// of it. The median of a point is that of its raw samples, the lower one of an even number:
+// of two samples, it is the faster one.
 type Samples struct {
 	Raw       int       // raw samples in all
 	SlowFirst int       // points whose first raw sample took more than 3 times their median
