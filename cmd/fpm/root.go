@@ -37,6 +37,8 @@ func newRoot(a *app) *cobra.Command {
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(
 		newMerge(a),
+		newValidate(a),
+		newShow(a),
 		newProbeReport(a),
 		newServe(a),
 		newSimulate(a),

@@ -38,7 +38,7 @@ const (
 )
 
 // Kinds returns the kinds that hold evidence and can be asked for.
-func Kinds() []Kind { return []Kind{Rank, Merged, Sidecar, Trace} }
+func Kinds() []Kind { return []Kind{Rank, Merged, Sidecar} }
 
 // File is what is known of a file before it is checked.
 type File struct {

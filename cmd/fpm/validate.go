@@ -1,0 +1,276 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fpm-project/fpm/cmd/internal/validate"
+	"github.com/fpm-project/fpm/internal/artifact"
+	"github.com/fpm-project/fpm/internal/detect"
+	"github.com/fpm-project/fpm/internal/finding"
+	"github.com/fpm-project/fpm/internal/inspect"
+	"github.com/fpm-project/fpm/internal/report"
+)
+
+const validateHelp = `Check rank artifacts, merged artifacts, worker-probe sidecars and segments of traces.
+
+Each file is recognised by its content, whatever its name. A directory stands for the
+.json and .jsonl files in and below it (compressed ones, too), a pattern for the files
+that it matches. Rank files that belong together, by their run_id or by their names, are
+checked together as one run, by the rules of a merge and without merging: a rank that is
+not there is said and is no fault, as each node of a run may hold its own ranks only.
+
+Without --strict the verdict is the merger's, exactly. --strict adds what stricter
+consumers require of rows, groups and evidence. Each finding says where it is, what was
+expected and what stood there, what to do, and which level its rule is of.
+
+Beside the verdicts the report explains a run: what was skipped and why, which ranks are
+not there, regimes, graph dispatch, slow samples, and what a planner would read of it.`
+
+const validateExample = `  # a run: rank files, merged artifact and sidecar
+  fpm validate results/
+
+  # what a strict consumer would say, as annotations of a GitHub workflow
+  fpm validate --strict --format github results/
+
+  # is the merged artifact what its rank files make?
+  fpm validate merged.json --merged-from results.json --merged-from results_dp1.json`
+
+// validateFlags are the flags of validate.
+type validateFlags struct {
+	strict, schema bool
+	kind           string
+	mergedFrom     []string
+}
+
+func newValidate(a *app) *cobra.Command {
+	var f validateFlags
+	cmd := &cobra.Command{
+		Use:     "validate PATH...",
+		Short:   "Check artifacts, each recognised by its content, and explain them",
+		Long:    validateHelp,
+		Example: validateExample,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("validate takes files, directories or patterns: there is no input")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.validate(cmd, args, f) },
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.strict, "strict", false, "add the rules of strict consumers")
+	flags.BoolVar(&f.schema, "schema", false, "check every document against its JSON Schema, too")
+	flags.StringVar(&f.kind, "kind", "", "take every file for a `KIND` instead of looking: "+kindNames())
+	flags.StringArrayVar(&f.mergedFrom, "merged-from", nil, "derive the merged artifact again from this rank `FILE` and compare; may be repeated")
+	complete := cobra.FixedCompletions(strings.Split(kindNames(), ", "), cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("kind", complete); err != nil {
+		panic(err) // the flag is defined above
+	}
+	return cmd
+}
+
+func kindNames() string {
+	var names []string
+	for _, k := range detect.Kinds() {
+		names = append(names, string(k))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (a *app) validate(cmd *cobra.Command, args []string, f validateFlags) error {
+	opt := validate.Options{
+		Paths: args, Strict: f.strict, Schema: f.schema, Kind: detect.Kind(f.kind), MergedFrom: f.mergedFrom,
+		MaxFindings: int(a.opts.maxFindings),
+	}
+	if cmd.Flags().Changed("kind") && !slices.Contains(detect.Kinds(), opt.Kind) {
+		return usage(fmt.Sprintf("--kind: %q is none of %s", f.kind, kindNames()))
+	}
+	meter := a.meter("validating", 0)
+	if meter != nil {
+		opt.Progress = meter
+	}
+	result, err := validate.Validate(cmd.Context(), opt)
+	meter.Stop()
+	if err != nil {
+		return err
+	}
+	return a.finish(validateReport(result, f.strict))
+}
+
+func validateReport(result *validate.Result, strict bool) *report.Report {
+	r := report.New("validate", result.Findings, result.Errors, result.Warnings)
+	for _, failure := range result.Failures {
+		r.Fail(failure)
+	}
+	var body []string
+	runs := make([]any, 0, len(result.Runs))
+	for _, run := range result.Runs {
+		explanations := inspect.Explain(run.Facts)
+		body = append(append(body, report.Escape(runLine(run))), indented(explanations.Lines())...)
+		runs = append(runs, runObject(run, explanations))
+	}
+	files := make([]any, 0, len(result.Files))
+	for _, f := range result.Files {
+		files = append(files, fileObject(f))
+	}
+	r.Body = strings.Join(append(body, escapedAll(otherFiles(result))...), "\n")
+	merged := make([]any, 0, len(result.Merged))
+	for _, m := range result.Merged {
+		merged = append(merged, mergedObject(m))
+	}
+	r.Details = report.Object{
+		{Key: "level", Value: level(strict)}, {Key: "runs", Value: runs}, {Key: "merged", Value: merged}, {Key: "files", Value: files},
+	}
+	r.Summary = validateSummary(result, strict)
+	return r
+}
+
+func level(strict bool) finding.Level {
+	if strict {
+		return finding.Strict
+	}
+	return finding.Merge
+}
+
+// runLine says in a line which files are a run and what the verdicts on it are.
+func runLine(run validate.Run) string {
+	what := count(len(run.Files), "rank file", "rank files")
+	if run.RunID != "" {
+		what = "run " + run.RunID + ", " + what
+	}
+	if ranks, size := ranksOf(run); len(ranks) > 0 {
+		what += fmt.Sprintf(" (%s %s of %d)", plural(len(ranks), "rank", "ranks"), ranks, size)
+	}
+	verdict := map[validate.Verdict]string{validate.Accepted: "a merge accepts it", validate.Rejected: "a merge rejects it"}[run.Merge]
+	switch {
+	case run.Strict == validate.Accepted && run.Merge == validate.Accepted:
+		verdict += ", strict consumers accept it"
+	case run.Strict == validate.Accepted:
+		verdict += ", no strict rule is broken beside that"
+	case run.Strict == validate.Rejected:
+		verdict += ", strict consumers reject it"
+	}
+	return what + ": " + verdict
+}
+
+func ranksOf(run validate.Run) (ranks artifact.RankSet, size int) {
+	for _, f := range run.Facts {
+		if f.Rank != finding.NoRank && !ranks.Contains(f.Rank) {
+			ranks = append(ranks, f.Rank)
+		}
+		size = max(size, f.Size)
+	}
+	slices.Sort(ranks)
+	return ranks, size
+}
+
+func indented(lines []string) []string {
+	for i := range lines {
+		lines[i] = "  " + lines[i]
+	}
+	return lines
+}
+
+func runObject(run validate.Run, explanations inspect.Explanations) report.Object {
+	ranks, size := ranksOf(run)
+	o := report.Object{
+		{Key: "run_id", Value: run.RunID},
+		{Key: "files", Value: run.Files},
+		{Key: "ranks", Value: append([]int{}, ranks...)},
+		{Key: "global_size", Value: size},
+		{Key: "merge", Value: run.Merge},
+	}
+	if run.Strict != "" {
+		o = append(o, report.Detail{Key: "strict", Value: run.Strict})
+	}
+	return append(o, report.Detail{Key: "explanations", Value: append(inspect.Explanations{}, explanations...)})
+}
+
+func mergedObject(m validate.Merged) report.Object {
+	o := report.Object{
+		{Key: "file", Value: m.Path}, {Key: "run_id", Value: m.RunID}, {Key: "source_ranks", Value: append([]int{}, m.SourceRanks...)},
+		{Key: "global_size", Value: m.GlobalSize}, {Key: "points", Value: m.Points}, {Key: "compared", Value: m.Compared},
+	}
+	if m.NotCompared != "" {
+		o = append(o, report.Detail{Key: "not_compared", Value: m.NotCompared})
+	}
+	return o
+}
+
+func fileObject(f validate.File) report.Object {
+	o := report.Object{{Key: "file", Value: f.Path}, {Key: "kind", Value: f.Kind}, {Key: "what", Value: f.What}}
+	if f.RunID != "" {
+		o = append(o, report.Detail{Key: "run_id", Value: f.RunID})
+	}
+	return append(o, report.Detail{Key: "checked", Value: f.Checked})
+}
+
+// otherFiles says what became of the files that are no rank artifacts.
+func otherFiles(result *validate.Result) (lines []string) {
+	var left []string
+	for _, f := range result.Files {
+		switch {
+		case f.Kind == "":
+		case !f.Checked:
+			left = append(left, fmt.Sprintf("not checked: %s (%s)", f.Path, f.What))
+		case f.Kind == detect.Merged:
+			lines = append(lines, mergedLine(f, result))
+		case f.Kind != detect.Rank && f.Kind != detect.Damaged:
+			verdict := validate.Accepted
+			if f.Rejected {
+				verdict = validate.Rejected
+			}
+			lines = append(lines, fmt.Sprintf("%s: %s: %s", f.Path, f.What, verdict))
+		}
+	}
+	const most = 10
+	if len(left) > most {
+		left = append(left[:most], fmt.Sprintf("not checked: %s more", count(len(left)-most, "file", "files")))
+	}
+	return append(lines, left...)
+}
+
+// mergedLine says what the verdict on a merged artifact is, and what it rests on.
+func mergedLine(f validate.File, result *validate.Result) string {
+	verdict := "accepted"
+	if f.Rejected {
+		verdict = "rejected"
+	}
+	text := fmt.Sprintf("%s: %s: %s", f.Path, f.What, verdict)
+	for _, m := range result.Merged {
+		switch {
+		case m.Path != f.Path:
+		case m.Compared && !f.Rejected:
+			text += "; its rank files give the same document again"
+		case m.Compared:
+			text += "; it was compared with what its rank files give"
+		case m.NotCompared != "":
+			text += "; not compared with its rank files: " + m.NotCompared
+		default:
+			text += "; its rank files were not given"
+		}
+	}
+	return text
+}
+
+func validateSummary(result *validate.Result, strict bool) string {
+	checked := 0
+	for _, f := range result.Files {
+		if f.Checked {
+			checked++
+		}
+	}
+	text := "checked " + count(checked, "file", "files")
+	if len(result.Runs) > 0 {
+		text += " of " + count(len(result.Runs), "run", "runs")
+	}
+	if strict {
+		return text + ": the evidence holds, strict rules included"
+	}
+	return text + ": the evidence holds"
+}

@@ -1,0 +1,234 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fpm-project/fpm/internal/finding"
+	"github.com/fpm-project/fpm/internal/inspect"
+	"github.com/fpm-project/fpm/internal/table"
+)
+
+// regimes returns the seed regimes of each point: more than one where ranks differ.
+func (d *Document) regimes() map[int64][]string {
+	of := map[int64][]string{}
+	for _, f := range d.Facts {
+		for _, r := range f.Results {
+			if list := of[r.ID]; r.Regime != "" && len(list) < maxFew && !slices.Contains(list, r.Regime) {
+				of[r.ID] = append(list, r.Regime)
+			}
+		}
+	}
+	return of
+}
+
+func (d *Document) pointsTitle() string {
+	f := d.reference()
+	if f == nil {
+		return "points: none"
+	}
+	return fmt.Sprintf("points: %d, in the order of execution, wall times of the slowest rank", f.PointsTotal)
+}
+
+// maxRankColumns is how many ranks have a column at most; no terminal shows more.
+const maxRankColumns = 64
+
+// points is the table of points.
+func (d *Document) points() *table.Table {
+	t := &table.Table{Noun: "points", Columns: []table.Column{
+		{Title: "point", Right: true},
+		{Title: "phase"},
+		{Title: "batch", Right: true},
+		{Title: "prefill", Right: true, Priority: 1},
+		{Title: "KV", Right: true, Priority: 1},
+		{Title: "regime", Priority: 5, Flex: true},
+		{Title: "expected", Priority: 4},
+		{Title: "observed", Priority: 3},
+		{Title: "wall [ms]", Right: true},
+		{Title: "slowest", Right: true, Priority: 3},
+		{Title: "skew", Right: true, Priority: 2},
+		{Title: "padding", Right: true, Priority: 6},
+		{Title: "reasons", Priority: 7, Flex: true},
+	}}
+	f := d.reference()
+	if f == nil {
+		return t
+	}
+	t.Total = f.PointsTotal
+	ranks := 0
+	for i := range f.Points {
+		ranks = max(ranks, len(f.Points[i].Walls))
+	}
+	columns := min(ranks, maxRankColumns)
+	if ranks == 1 {
+		columns = 0 // the wall time is that of the one rank
+	}
+	for rank := range columns {
+		t.Columns = append(t.Columns, table.Column{Title: fmt.Sprintf("rank %d [ms]", rank), Right: true, Priority: 8})
+	}
+	if ranks > maxRankColumns {
+		t.More = []string{fmt.Sprintf("rank %d to rank %d [ms]", columns, ranks-1)}
+	}
+	regimes := d.regimes()
+	for i := range f.Points {
+		t.Rows = append(t.Rows, pointRow(&f.Points[i], regimes[f.Points[i].ID], columns))
+	}
+	return t
+}
+
+func pointRow(p *inspect.Point, regimes []string, ranks int) []string {
+	s := p.Skew()
+	slowest, skew := "", ""
+	if !math.IsNaN(s.Ratio) {
+		slowest = "rank " + strconv.Itoa(s.Slowest)
+		skew = strconv.FormatFloat(s.Ratio, 'f', 3, 64)
+		if s.Ratio >= 1e6 {
+			skew = strconv.FormatFloat(s.Ratio, 'g', 4, 64)
+		}
+	}
+	observed := ""
+	if len(p.Dispatch) > 0 {
+		observed = strings.ReplaceAll(p.Observed(), inspect.NotObserved, "?")
+	}
+	if p.Unexpected() {
+		observed += " !"
+	}
+	padding := ""
+	if p.Padding >= 0 {
+		padding = number(p.Padding)
+	}
+	row := []string{
+		number(p.ID), clip(p.Type), number(p.BatchSize), number(p.PrefillTokens), number(p.KVReadTokens),
+		strings.Join(regimes, " or "), expected(p), observed, millis(p.Wall), slowest, skew, padding, strings.Join(p.Reasons, ", "),
+	}
+	for rank := range ranks {
+		wall := "-"
+		if rank < len(p.Walls) {
+			wall = millis(p.Walls[rank])
+		}
+		row = append(row, wall)
+	}
+	return row
+}
+
+// number is a coordinate; those are never negative.
+func number(n int64) string {
+	if n < 0 {
+		return "-"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// expected is the expected graph mode with its capture size.
+func expected(p *inspect.Point) string {
+	text := clip(p.ExpectedMode)
+	if p.CaptureSize >= 0 {
+		text += " " + strconv.FormatInt(p.CaptureSize, 10)
+	}
+	return text
+}
+
+// legend explains the marks in the table of points.
+func (d *Document) legend(width int) []string {
+	f := d.reference()
+	if f == nil {
+		return nil
+	}
+	marks := []string{"slowest, skew: the rank with the largest wall time, and that over the median of all ranks"}
+	if slices.ContainsFunc(f.Points, func(p inspect.Point) bool { return strings.Contains(p.Observed(), inspect.NotObserved) }) {
+		marks = append(marks, "?: samples whose dispatch was not observed")
+	}
+	if slices.ContainsFunc(f.Points, func(p inspect.Point) bool { return p.Unexpected() }) {
+		marks = append(marks, "!: observed, and not as expected")
+	}
+	return table.Paragraph("", "("+strings.Join(marks, "; ")+")", width)
+}
+
+// timeline is the table of one rank's warmup records and points.
+type timeline struct {
+	title string
+	table *table.Table
+}
+
+// timelines returns those of the ranks that have a ledger, or one that says that there is
+// none. Forward indices of different ranks do not compare, so that each has its own.
+func (d *Document) timelines() (list []timeline) {
+	for _, f := range d.ledgers() {
+		who := "rank " + strconv.Itoa(f.Rank)
+		if f.Rank == finding.NoRank {
+			who = f.File
+		}
+		events, unplaced := inspect.Timeline(f)
+		title := fmt.Sprintf("warmup of %s: %s, %s", who, cmp.Or(f.WarmupStatus, "no ledger"), count(f.WarmupTotal, "record", "records"))
+		if unplaced > 0 {
+			title += fmt.Sprintf("; %s without a forward index, which have no place in it", count(unplaced, "point", "points"))
+		}
+		list = append(list, timeline{title, eventTable(events)})
+	}
+	return list
+}
+
+// ledgers returns facts with one ledger each.
+func (d *Document) ledgers() []*inspect.Facts {
+	if d.Merged == nil {
+		return d.Facts
+	}
+	var list []*inspect.Facts
+	for _, l := range d.Merged.Ledgers {
+		f := d.Merged.RankFacts(l)
+		if l.Reason != "" {
+			f.WarmupStatus += " (" + l.Reason + ")"
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+func eventTable(events []inspect.Event) *table.Table {
+	t := &table.Table{Noun: "rows", Columns: []table.Column{
+		{Title: "forward", Right: true},
+		{Title: "to", Right: true},
+		{Title: "what", Flex: true},
+		{Title: "status", Priority: 1},
+		{Title: "forwards", Right: true, Priority: 3},
+		{Title: "points before", Right: true, Priority: 2},
+		{Title: "validation", Priority: 4, Flex: true},
+		{Title: "shape", Priority: 5, Flex: true},
+	}}
+	for _, e := range events {
+		t.Rows = append(t.Rows, eventRow(e))
+	}
+	return t
+}
+
+func eventRow(e inspect.Event) []string {
+	r := e.Record
+	if r == nil {
+		return []string{number(e.First), number(e.Last), pointsText(e.Points)}
+	}
+	validation := r.Validation
+	if r.Reason != "" {
+		validation += ": " + r.Reason
+	}
+	return []string{number(e.First), number(e.Last), "warmup " + cmp.Or(clip(r.Kind), "of no kind"), clip(r.Status), number(r.Count), number(r.CompletedBefore), validation, r.Shape}
+}
+
+// pointsText names points in a row.
+func pointsText(ids []int64) string {
+	if len(ids) == 1 {
+		return "point " + number(ids[0])
+	}
+	var names []string
+	for i, id := range ids {
+		if i == 6 {
+			names = append(names, "…", number(ids[len(ids)-1]))
+			break
+		}
+		names = append(names, number(id))
+	}
+	return fmt.Sprintf("%d points: %s", len(ids), strings.Join(names, " "))
+}

@@ -1,0 +1,174 @@
+package validate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fpm-project/fpm/internal/detect"
+	"github.com/fpm-project/fpm/internal/exitcode"
+	"github.com/fpm-project/fpm/internal/input"
+)
+
+// candidate is a file to be looked at.
+type candidate struct {
+	path  string
+	named bool // by an argument, not only as part of a directory or a pattern
+	detect.File
+}
+
+// expand finds the files that the arguments stand for, each once, sorted by path: the order
+// of the arguments changes nothing. What cannot be read, and an argument that stands for no
+// file at all, is a failure.
+func (v *validation) expand(paths []string) {
+	seen := map[string]bool{}
+	for _, path := range paths {
+		for _, c := range v.expandOne(path) {
+			key := c.path
+			if abs, err := filepath.Abs(c.path); err == nil {
+				key = abs
+			}
+			if i := slices.IndexFunc(v.candidates, func(o candidate) bool { return o.path == c.path }); i >= 0 {
+				v.candidates[i].named = v.candidates[i].named || c.named
+			} else if !seen[key] {
+				v.candidates = append(v.candidates, c)
+			}
+			seen[key] = true
+		}
+	}
+	slices.SortFunc(v.candidates, func(a, b candidate) int { return cmp.Compare(a.path, b.path) })
+}
+
+func (v *validation) expandOne(path string) []candidate {
+	if path == "-" {
+		v.failf(exitcode.Usage, "", "give a path", "- is not a path: artifacts are files")
+		return nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return v.walk(path)
+	case err == nil:
+		return []candidate{{path: path, named: true}}
+	case errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(path, `*?[`):
+		return v.glob(path)
+	}
+	failure := exitcode.From(err)
+	if errors.Is(err, fs.ErrNotExist) {
+		failure = &exitcode.Error{Code: exitcode.Failed, File: path, Message: "no such file", Hint: "check the path; a directory stands for the files in it", Err: err}
+	}
+	v.failures = append(v.failures, failure)
+	return nil
+}
+
+func (v *validation) glob(pattern string) []candidate {
+	matches, err := filepath.Glob(pattern)
+	switch {
+	case err != nil:
+		v.failf(exitcode.Usage, "", "close the bracket, or escape it", "%q is no pattern: %v", pattern, err)
+	case len(matches) == 0:
+		v.failf(exitcode.Usage, pattern, "check the pattern, or name the files", "the pattern matches nothing: there is no input")
+	}
+	var found []candidate
+	for _, path := range matches {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			found = append(found, v.walk(path)...)
+		} else {
+			found = append(found, candidate{path: path})
+		}
+	}
+	return found
+}
+
+// walk lists the files below a directory that can be artifacts. It follows no symbolic
+// link to a directory and leaves out what is hidden.
+func (v *validation) walk(root string) (found []candidate) {
+	others := 0
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			v.failures = append(v.failures, exitcode.From(err))
+			if entry != nil && entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case path != root && strings.HasPrefix(entry.Name(), "."):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case entry.IsDir():
+			return nil
+		case mayBeArtifact(entry.Name()) && isFile(path, entry):
+			found = append(found, candidate{path: path})
+		default:
+			others++
+		}
+		return v.ctx.Err()
+	})
+	if err != nil && v.ctx.Err() == nil {
+		v.failures = append(v.failures, exitcode.From(err))
+	}
+	switch {
+	case len(found) > 0 || err != nil:
+	case others == 0:
+		v.failf(exitcode.Usage, root, "name the directory of a run, or its files", "the directory is empty: there is no input")
+	default:
+		v.failf(exitcode.Usage, root, "name the directory of a run, or its files; a single file is taken whatever its name",
+			"the directory holds no .json or .jsonl file: there is no input")
+	}
+	return found
+}
+
+// isFile tells whether an entry is a regular file, or a link to one.
+func isFile(path string, entry fs.DirEntry) bool {
+	if entry.Type().IsRegular() {
+		return true
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// mayBeArtifact tells whether a file is looked at when only its directory was named.
+func mayBeArtifact(name string) bool {
+	name = strings.TrimSuffix(name, ".tmp")
+	for _, suffix := range []string{".gz", ".zst"} {
+		name = strings.TrimSuffix(name, suffix)
+	}
+	return strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".jsonl")
+}
+
+// look finds out what each candidate is.
+func (v *validation) look() {
+	for i := range v.candidates {
+		c := &v.candidates[i]
+		if err := v.lookAt(c); err != nil {
+			v.failures = append(v.failures, exitcode.From(err))
+			c.Kind = "" // it cannot be checked, which is said
+		}
+		if v.ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+func (v *validation) lookAt(c *candidate) error {
+	in, err := input.Open(c.path, input.Options{})
+	if err != nil {
+		return &exitcode.Error{Code: exitcode.Failed, Message: err.Error(), Err: err}
+	}
+	c.File, err = detect.Look(in, c.path)
+	if v.opt.Kind != "" {
+		c.Kind = v.opt.Kind
+	}
+	return errors.Join(err, in.Close())
+}
+
+func (v *validation) failf(code exitcode.Code, file, hint, format string, args ...any) {
+	v.failures = append(v.failures, &exitcode.Error{Code: code, File: file, Hint: hint, Message: fmt.Sprintf(format, args...)})
+}
