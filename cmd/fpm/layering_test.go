@@ -19,7 +19,8 @@ import (
 // named, whatever folder it is in: inspect is no part of the public API, and reads the
 // evidence by the packages that own its rules.
 var layers = [][]string{
-	{"cmd", "scripts"},
+	{"cmd/fpm", "scripts"},
+	{"cmd"},
 	{"merge", "probe", "trace", "internal/inspect"},
 	{"protocol", "warmup", "engine"},
 	{"schemas"},

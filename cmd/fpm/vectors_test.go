@@ -1,0 +1,382 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fpm-project/fpm/cmd/internal/synthesis"
+	"github.com/fpm-project/fpm/internal/detect"
+	"github.com/fpm-project/fpm/internal/finding"
+	"github.com/fpm-project/fpm/internal/simulate"
+	"github.com/fpm-project/fpm/schemas"
+	"github.com/fpm-project/fpm/testdata/vectors"
+)
+
+const vectorsDir = "../../testdata/vectors"
+
+// vectorSeed makes runs whose first point is a decode of one request: none are smaller.
+const vectorSeed = 33
+
+// vectorRun is the smallest run that can break a rule.
+func vectorRun(b synthesis.Break) simulate.Options {
+	return simulate.Options{
+		Dir: ".", Ranks: max(1, b.MinRanks), Points: max(1, b.MinPoints), Raw: 1,
+		Seed: vectorSeed, Legacy: !b.Evidence,
+	}
+}
+
+// shapeName names a run that keeps every rule.
+func shapeName(opt simulate.Options) string {
+	name := "rank"
+	if opt.Ranks > 1 {
+		name = "ranks"
+	}
+	if opt.Points > 1 {
+		name += "-points"
+	}
+	if opt.Legacy {
+		name += "-legacy"
+	}
+	return name
+}
+
+// TestVectors compares the vectors with what is made now. With -update it writes them anew.
+func TestVectors(t *testing.T) {
+	root, err := filepath.Abs(vectorsDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &vectorMaker{root: root, made: map[string][]byte{}}
+	for _, rule := range finding.Rules() {
+		g.add(t, rule)
+	}
+	index, err := json.MarshalIndent(g.index, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.made["index.json"] = append(index, '\n')
+	if *update {
+		g.write(t)
+	}
+	there := g.there(t)
+	for _, name := range slices.Sorted(maps.Keys(g.made)) {
+		if !bytes.Equal(there[name], g.made[name]) {
+			t.Errorf("testdata/vectors/%s is not what is made now: run scripts/genvectors", name)
+		}
+		delete(there, name)
+	}
+	for name := range there {
+		t.Errorf("testdata/vectors/%s is of no use: run scripts/genvectors", name)
+	}
+}
+
+// vectorMaker makes the vectors.
+type vectorMaker struct {
+	root  string
+	made  map[string][]byte // by path
+	index []vectors.Vector
+}
+
+// add makes the vector of a rule.
+func (g *vectorMaker) add(t *testing.T, rule finding.Rule) {
+	t.Helper()
+	v := vectors.Vector{
+		Rule: string(rule.ID), Level: string(rule.Level), Severity: string(rule.Severity),
+		Flags: vectorFlags(rule), Entails: []string{},
+	}
+	b, ok := synthesis.Find(rule.ID)
+	if !ok {
+		g.addManual(t, v)
+		return
+	}
+	v.How = b.How
+	for _, id := range b.Entails {
+		v.Entails = append(v.Entails, string(id))
+	}
+	opt := vectorRun(b)
+	sound := g.run(t, opt, b.Kind)
+	shape := "sound/" + shapeName(opt)
+	opt.Break = rule.ID
+	for name, text := range about(rule.ID, g.run(t, opt, b.Kind)) {
+		file, kept := path.Join("broken", string(rule.ID), name), path.Join(shape, name)
+		g.made[kept] = sound[name]
+		v.Pass = append(v.Pass, vectors.File{Name: name, Path: kept})
+		if bytes.Equal(text, sound[name]) {
+			file = kept
+		} else {
+			g.made[file] = text
+			v.Schema = v.Schema || breaksSchema(t, name, text)
+		}
+		v.Fail = append(v.Fail, vectors.File{Name: name, Path: file})
+	}
+	g.finish(v)
+}
+
+func (g *vectorMaker) finish(v vectors.Vector) {
+	for _, set := range [][]vectors.File{v.Pass, v.Fail} {
+		slices.SortFunc(set, func(a, b vectors.File) int { return strings.Compare(a.Name, b.Name) })
+	}
+	g.index = append(g.index, v)
+}
+
+// addManual takes a vector that was made by hand, if there is one.
+func (g *vectorMaker) addManual(t *testing.T, v vectors.Vector) {
+	t.Helper()
+	dir := path.Join("manual", v.Rule)
+	v.Pass, v.Fail = g.manual(t, dir, "pass"), g.manual(t, dir, "fail")
+	if len(v.Pass) == 0 || len(v.Fail) == 0 {
+		return // TestEveryRuleHasAVector says so
+	}
+	if words, err := os.ReadFile(filepath.Join(g.root, dir, "entails")); err == nil {
+		v.Entails = append(v.Entails, strings.Fields(string(words))...)
+	}
+	v.How = "made by hand"
+	g.finish(v)
+}
+
+func (g *vectorMaker) manual(t *testing.T, dir, which string) (set []vectors.File) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(g.root, dir, which))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		set = append(set, vectors.File{Name: e.Name(), Path: path.Join(dir, which, e.Name())})
+	}
+	return set
+}
+
+// run makes a run in a directory of its own and returns its files by name.
+func (g *vectorMaker) run(t *testing.T, opt simulate.Options, kind synthesis.Kind) map[string][]byte {
+	t.Helper()
+	dir := t.TempDir()
+	t.Chdir(dir)
+	result, err := synthesis.Run(t.Context(), opt, kind)
+	if err != nil {
+		t.Fatalf("%s: %v", opt.Break, err)
+	}
+	files := map[string][]byte{}
+	for _, name := range result.Files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[filepath.ToSlash(name)] = compactLong(t, text)
+	}
+	t.Chdir(g.root)
+	return files
+}
+
+// compactLong takes the layout out of a long document: that of one nested 513 deep takes
+// half a megabyte.
+func compactLong(t *testing.T, text []byte) []byte {
+	t.Helper()
+	if len(text) < 100_000 {
+		return text
+	}
+	var short bytes.Buffer
+	if err := json.Compact(&short, text); err != nil {
+		t.Fatal(err)
+	}
+	return short.Bytes()
+}
+
+// about keeps the files that a rule is about: of those about a merged artifact, or the
+// sidecar beside it, the rank files say nothing, unless they are compared.
+func about(rule finding.ID, files map[string][]byte) map[string][]byte {
+	if len(files) > 0 && rule != finding.MergedDiffers && isAny(rule, "merged.", "probe.") {
+		maps.DeleteFunc(files, func(name string, _ []byte) bool { return !strings.Contains(name, "_merged") })
+	}
+	return files
+}
+
+func isAny(rule finding.ID, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(string(rule), p) })
+}
+
+// vectorFlags are the flags of fpm validate that a rule needs.
+func vectorFlags(rule finding.Rule) []string {
+	switch {
+	case rule.ID == finding.SchemaViolation:
+		return []string{"--schema"}
+	case rule.Level == finding.Strict:
+		return []string{"--strict"}
+	}
+	return []string{}
+}
+
+// schemaOf names the schema of a file by its content, empty for none.
+func schemaOf(t *testing.T, name string, text []byte) string {
+	t.Helper()
+	f, err := detect.Look(bytes.NewReader(text), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[detect.Kind]string{detect.Rank: "rank-artifact", detect.Merged: "merged-artifact", detect.Sidecar: "worker-probe"}[f.Kind]
+}
+
+// schemaFaults returns where a file breaks its schema, and what; nil for one without a
+// schema, or without sound text.
+func schemaFaults(t *testing.T, name string, text []byte) (faults []string) {
+	t.Helper()
+	schema := schemaOf(t, name, text)
+	if schema == "" {
+		return nil
+	}
+	err := schemas.CheckStream(bytes.NewReader(text), schema, func(l schemas.Located) {
+		faults = append(faults, l.Pointer+" "+l.Keyword)
+	})
+	var syntax *schemas.SyntaxError
+	if err != nil && !errors.As(err, &syntax) {
+		t.Fatal(err)
+	}
+	if err != nil {
+		return nil
+	}
+	return faults
+}
+
+func breaksSchema(t *testing.T, name string, text []byte) bool {
+	t.Helper()
+	return len(schemaFaults(t, name, text)) > 0
+}
+
+// there returns the files that are there, apart from what is written by hand.
+func (g *vectorMaker) there(t *testing.T) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	err := filepath.WalkDir(g.root, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(g.root, name)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		if first, _, _ := strings.Cut(rel, "/"); first == "manual" || rel == "README.md" || rel == "vectors.go" {
+			return nil
+		}
+		files[rel], err = os.ReadFile(name)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func (g *vectorMaker) write(t *testing.T) {
+	t.Helper()
+	for _, dir := range []string{"sound", "broken"} {
+		if err := os.RemoveAll(filepath.Join(g.root, dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range g.made {
+		target := filepath.Join(g.root, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(target), 0o777), os.WriteFile(target, text, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestEveryRuleHasAVector(t *testing.T) {
+	index := map[string]vectors.Vector{}
+	for _, v := range vectors.Index() {
+		index[v.Rule] = v
+	}
+	for _, rule := range finding.Rules() {
+		v, ok := index[string(rule.ID)]
+		if !ok || len(v.Pass) == 0 || len(v.Fail) == 0 {
+			t.Errorf("%s has no vector: let a simulated run break it, or add files to testdata/vectors/manual, and run scripts/genvectors", rule.ID)
+			continue
+		}
+		if v.Level != string(rule.Level) || v.Severity != string(rule.Severity) || v.How == "" || slices.Equal(v.Pass, v.Fail) {
+			t.Errorf("%+v", v)
+		}
+	}
+	if len(index) != len(finding.Rules()) {
+		t.Errorf("%d vectors of %d rules", len(index), len(finding.Rules()))
+	}
+}
+
+// TestVectorsAreSmall: a package that others import is no burden.
+func TestVectorsAreSmall(t *testing.T) {
+	total := 0
+	err := fs.WalkDir(vectors.Files(), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		total += int(info.Size())
+		return err
+	})
+	if err != nil || total > 1_500_000 {
+		t.Errorf("%d bytes, %v", total, err)
+	}
+}
+
+// inSchemas are the rules that the vectors break in a way that the JSON Schemas express: a
+// type, a value of a closed set, a bound, a key that must be there. The others are about
+// how values fit together, or about the text.
+var inSchemas = strings.Fields(`
+	input.limit
+	rank.coverage rank.counts rank.schema rank.dp run.id run.grid
+	group.incomplete group.fpm-count group.counter
+	result.fpm-count result.counter
+	protocol.invalid protocol.undeclared protocol.contract
+	sample.count sample.reduction
+	warmup.ledger warmup.record
+	merged.schema merged.dp merged.identity merged.status merged.coverage merged.groups
+	schema.violation
+	probe.sidecar
+`)
+
+// TestSchemasAgreeWithTheRules holds the schemas against the rules. A document that keeps
+// every rule keeps its schema; the schema rejects none that is accepted; and where it
+// expresses what a vector breaks, it rejects that.
+func TestSchemasAgreeWithTheRules(t *testing.T) {
+	var got []string
+	for _, v := range vectors.Index() {
+		for _, f := range v.Pass {
+			if faults := schemaFaults(t, f.Name, readVector(t, f)); len(faults) > 0 {
+				t.Errorf("%s: the passing %s breaks its schema: %q", v.Rule, f.Name, faults)
+			}
+		}
+		rejected := slices.ContainsFunc(v.Fail, func(f vectors.File) bool { return breaksSchema(t, f.Name, readVector(t, f)) })
+		if rejected != v.Schema {
+			t.Errorf("%s: the index says that the schema rejects it: %t", v.Rule, v.Schema)
+		}
+		if rejected {
+			got = append(got, v.Rule)
+		}
+		if rejected && v.Severity == string(finding.Warning) {
+			t.Errorf("%s is a warning, and the schema rejects the document", v.Rule)
+		}
+	}
+	if diff := cmp.Diff(inSchemas, got); diff != "" {
+		t.Errorf("rejected by the schema (-want +got):\n%s", diff)
+	}
+}
+
+func readVector(t *testing.T, f vectors.File) []byte {
+	t.Helper()
+	text, err := f.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
