@@ -164,47 +164,43 @@ func (g *grid) least() int {
 	return total
 }
 
-// squeeze cuts flexible columns, the widest first, until a line fits; the last column
-// that is left is cut, whatever it is.
+// squeeze cuts flexible columns until a line fits: first those that would be left out
+// first, each down to what it keeps; then all, the widest first. The last column that is
+// left is cut, whatever it is.
 func (g *grid) squeeze(width int) {
-	for {
-		over := len(gap)*(len(g.columns)-1) - width
-		at := -1
-		for i, w := range g.widths {
-			over += w
-			if (g.columns[i].Flex || len(g.columns) == 1) && (at < 0 || w > g.widths[at]) {
-				at = i
+	over := len(gap)*(len(g.columns)-1) - width
+	for _, w := range g.widths {
+		over += w
+	}
+	for _, least := range []int{shortest, 1} {
+		for over > 0 {
+			at := g.widest(least)
+			if at < 0 {
+				break
 			}
+			g.widths[at]--
+			over--
 		}
-		if over <= 0 || at < 0 {
-			return
-		}
-		to := max(g.widths[at]-over, g.second(at))
-		if to == g.widths[at] {
-			to = g.widths[at] - 1
-		}
-		g.cut(at, to)
 	}
 }
 
-// second is the width of the widest other flexible column, to which the widest is cut
-// before that one is.
-func (g *grid) second(at int) int {
-	w := 1
-	for i := range g.columns {
-		if i != at && g.columns[i].Flex {
-			w = max(w, g.widths[i])
+// widest returns the flexible column to be cut next, of those that are wider than least;
+// -1 when there is none.
+func (g *grid) widest(least int) int {
+	at := -1
+	for i, c := range g.columns {
+		floor := least
+		if least > 1 {
+			floor = max(least, Width(c.Title))
+		}
+		if g.widths[i] <= floor || !c.Flex && len(g.columns) > 1 {
+			continue
+		}
+		if at < 0 || c.Priority > g.columns[at].Priority || c.Priority == g.columns[at].Priority && g.widths[i] > g.widths[at] {
+			at = i
 		}
 	}
-	return min(w, g.widths[at])
-}
-
-func (g *grid) cut(at, width int) {
-	g.widths[at] = width
-	g.columns[at].Title = Cut(g.columns[at].Title, width)
-	for j, cell := range g.cells[at] {
-		g.cells[at][j] = Cut(cell, width)
-	}
+	return at
 }
 
 func (g *grid) lines() []string {
@@ -226,6 +222,7 @@ func (g *grid) lines() []string {
 func (g *grid) line(row []string) string {
 	var b strings.Builder
 	for i, cell := range row {
+		cell = Cut(cell, g.widths[i])
 		if i > 0 {
 			b.WriteString(gap)
 		}

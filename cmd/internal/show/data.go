@@ -30,6 +30,7 @@ func (d *Document) Data(sel Selection) report.Object {
 	}
 	if sel.Warmup {
 		add("warmup", d.warmupData())
+		add("kvwarm", d.blockData("kvwarm"))
 	}
 	if sel.Engine {
 		add("engine", d.blockData("engine"))

@@ -58,10 +58,10 @@ type Result struct {
 type Document struct {
 	Kind    detect.Kind
 	Files   []string
-	Facts   []*inspect.Facts // by rank; of a merged artifact the one
-	Merged  *inspect.Merged  // of a merged artifact
-	Sidecar *Sidecar         // of a sidecar
-	Samples []Samples        // of the point that was asked for, by rank
+	Facts   []*inspect.Facts     // by rank; of a merged artifact the one
+	Merged  *inspect.Merged      // of a merged artifact
+	Sidecar *Sidecar             // of a sidecar
+	Samples *inspect.PointDetail // of the point that was asked for; nil when there is none
 }
 
 // explanations explains a document.
@@ -93,12 +93,12 @@ func Read(ctx context.Context, opt Options) (*Result, error) {
 	}
 	if r.ranks != nil {
 		slices.SortStableFunc(r.ranks.Facts, compareFacts)
-		slices.SortStableFunc(r.ranks.Samples, func(a, b Samples) int { return cmp.Compare(uint(a.Rank), uint(b.Rank)) })
 		for _, f := range r.ranks.Facts {
 			r.ranks.Files = append(r.ranks.Files, f.File)
 		}
 	}
 	slices.SortStableFunc(r.result.Documents, compareDocuments)
+	r.missed()
 	r.result.Findings, r.result.Errors, r.result.Warnings = r.out.Findings(), r.out.Errors(), r.out.Warnings()
 	r.locate()
 	return &r.result, nil
@@ -301,15 +301,39 @@ func (r *reading) rank(path string, src io.ReaderAt) (*inspect.Facts, error) {
 		r.result.Documents = append(r.result.Documents, r.ranks)
 	}
 	r.ranks.Facts = append(r.ranks.Facts, f)
-	return f, nil
+	return f, r.point(r.ranks, src)
 }
 
 func (r *reading) merged(path string, src io.ReaderAt) error {
 	m, err := inspect.ReadMerged(src, inspect.Options{File: path})
-	if err == nil {
-		r.result.Documents = append(r.result.Documents, &Document{Kind: detect.Merged, Files: []string{path}, Facts: []*inspect.Facts{m.Facts}, Merged: m})
+	if err != nil {
+		return err
+	}
+	d := &Document{Kind: detect.Merged, Files: []string{path}, Facts: []*inspect.Facts{m.Facts}, Merged: m}
+	r.result.Documents = append(r.result.Documents, d)
+	return r.point(d, src)
+}
+
+// point reads the samples of the point that was asked for. Of a run one artifact does: it
+// holds those of every rank.
+func (r *reading) point(d *Document, src io.ReaderAt) (err error) {
+	if r.opt.Sample == 0 || d.Samples != nil {
+		return nil
+	}
+	d.Samples, err = inspect.ReadPoint(src, r.opt.Sample)
+	if errors.Is(err, inspect.ErrNoPoint) {
+		err = nil
 	}
 	return err
+}
+
+// missed reports that no document has the point that was asked for.
+func (r *reading) missed() {
+	sound := len(r.result.Failures) == 0 && r.out.Errors() == 0
+	if r.opt.Sample == 0 || !sound || slices.ContainsFunc(r.result.Documents, func(d *Document) bool { return d.Samples != nil }) {
+		return
+	}
+	r.failf(exitcode.Usage, "", "'fpm show PATH --points --all' lists the points", "no point has the benchmark id %d", r.opt.Sample)
 }
 
 func (r *reading) sidecar(path string, src io.ReaderAt) error {

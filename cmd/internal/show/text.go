@@ -65,7 +65,7 @@ func (d *Document) Text(sel Selection, l Layout) (lines []string) {
 		section(d.title(), table.Fields(d.fields(), l.Width))
 		section("explanations", d.explain(l.Width))
 		section(d.pointsTitle(), append(d.points().Lines(l.Width, l.rows(fewRows)), d.legend(l.Width)...))
-		return append(lines, table.Paragraph("", "This is what the artifact says; 'fpm validate' says whether it holds.", l.Width)...)
+		return append(lines, table.Paragraph("", d.closing(), l.Width)...)
 	}
 	section(d.title(), nil)
 	if sel.Points {
@@ -73,21 +73,31 @@ func (d *Document) Text(sel Selection, l Layout) (lines []string) {
 	}
 	if sel.Warmup {
 		for _, t := range d.timelines() {
-			section(t.title, append(t.table.Lines(l.Width, l.rows(manyRows)), table.Paragraph("", timelineLegend, l.Width)...))
+			section(t.title, t.table.Lines(l.Width, l.rows(manyRows)))
+		}
+		lines = append(lines, table.Paragraph("", timelineLegend, l.Width)...)
+		for _, t := range d.stages() {
+			section(t.title, t.table.Lines(l.Width, l.rows(manyRows)))
 		}
 	}
 	if sel.Engine {
 		section("engine", d.engine().Lines(l.Width, l.rows(manyRows)))
 	}
 	if sel.Samples {
-		for _, s := range d.Samples {
-			section(s.title(), s.lines(l))
-		}
+		section(d.samplesTitle(), d.sampleLines(l))
 	}
-	if sel.Warmup || sel.Samples {
+	if sel.Warmup || d.Samples != nil {
 		section("what this does not prove", paragraphs("- ", inspect.NotConcluded(), l.Width))
 	}
 	return lines
+}
+
+// closing says what showing is not.
+func (d *Document) closing() string {
+	if len(d.Files) > 1 {
+		return "This is what the artifacts say; 'fpm validate' says whether it holds."
+	}
+	return "This is what the artifact says; 'fpm validate' says whether it holds."
 }
 
 func paragraphs(mark string, texts []string, width int) (lines []string) {
