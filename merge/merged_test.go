@@ -196,7 +196,7 @@ func mergedTimingVectors() []mergedVector {
 		{"measured", two(), nil, edits(set("/timing/measured_iteration_seconds", "0.5")), found(rule, 0, "/timing/measured_iteration_seconds", sum, "0.5")},
 		{"more measured than elapsed", two(), nil, edits(set("/timing/benchmark_elapsed_seconds", "0.01"), set(ranks, `{"0": 0.01, "1": 0.005}`)), found(rule, 0, "/timing/measured_iteration_seconds", "at most 0.01", sum)},
 		{"no elapsed times", two(), nil, edits(del(ranks)), found(rule, 0, ranks, "an object with a duration for each source rank", "absent")},
-		{"elapsed time lost", two(), nil, edits(del(ranks+"/1")), found(rule, 0, ranks+"/1", "seconds", "absent")},
+		{"elapsed time lost", two(), nil, edits(del(ranks + "/1")), found(rule, 0, ranks+"/1", "seconds", "absent")},
 		{"elapsed time of another rank", two(), nil, edits(set(ranks+"/2", "1.0")), found(rule, 0, ranks+"/2", "absent", "1.0")},
 		{"elapsed time of no rank", two(), nil, edits(set(ranks+"/01", "1.0")), found(rule, 0, ranks+"/01", "absent", "1.0")},
 		{"negative elapsed time", two(), nil, edits(set(ranks+"/1", "-1.0")), found(rule, 0, ranks+"/1", "a finite number of seconds, at least 0", "-1.0")},
@@ -451,5 +451,150 @@ func TestMergedFindingsAreBounded(t *testing.T) {
 	result := m.check(t, MergedOptions{MaxFindings: 4, RankFiles: m.files})
 	if len(result.Findings) != 4 || result.Errors != 30 || !result.Compared {
 		t.Errorf("%d kept, %d errors", len(result.Findings), result.Errors)
+	}
+}
+
+// Every rule of merged artifacts is among the vectors.
+func TestEveryMergedRuleIsBroken(t *testing.T) {
+	broken := map[finding.ID]bool{finding.MergedDiffers: true} // see below
+	for _, c := range mergedVectors() {
+		for _, s := range c.want {
+			broken[s.Rule] = true
+		}
+	}
+	for _, rule := range finding.Rules() {
+		if strings.HasPrefix(string(rule.ID), "merged.") && !broken[rule.ID] {
+			t.Errorf("%s is not broken", rule.ID)
+		}
+	}
+}
+
+// differing returns what is said about differences to the rank files.
+func differing(t *testing.T, result *MergedResult) (list []said) {
+	t.Helper()
+	for _, s := range mergedSayings(t, result) {
+		if s.Rule == finding.MergedDiffers {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func TestMergedDiffers(t *testing.T) {
+	const rule = finding.MergedDiffers
+	subset := shape{ranks: 3, points: 2, raw: 1}
+	for _, c := range []mergedVector{
+		{"as it is", two(), nil, nil, nil},
+		{"a subset", subset, []int{0, 2}, nil, nil},
+		{"legacy", shape{ranks: 2, points: 2, raw: 1, legacy: true}, nil, nil, nil},
+		{"moved and packed", two(), nil, edits(set("/rank_files", `["/x/run.json.gz", "/y/run_dp1.json.zst"]`), set("/merged_output_path", `"/z/run_merged.json"`), set("/worker_probe_path", `"/z/run_merged_worker_probe.json"`)), nil},
+		{"spelled otherwise", two(), nil, edits(set("/config/threshold", "0.1e-4"), set("/run_id", `"\u0072un"`), moveKey("dp", 0)), nil},
+		{"changed", two(), nil, edits(set("/config/threshold", "0.5")), found(rule, 0, "/config/threshold", "1e-05", "0.5")},
+		{"added", two(), nil, edits(set("/config/notes/-", "{}"), set("/new", "null")), slices.Concat(found(rule, 0, "/config/notes/5", "absent", "{}"), found(rule, 0, "/new", "absent", "null"))},
+		{"removed", two(), nil, edits(del("/config/threshold"), del("/error")), slices.Concat(found(rule, 0, "/config/threshold", "1e-05", "absent"), found(rule, 0, "/error", "null", "absent"))},
+		{"in both lists", two(), nil, edits(set("/results/1/fpms/0/version", "3"), set("/iteration_groups/0/rank_results/1/fpms/0/version", "3")),
+			slices.Concat(found(rule, 0, "/results/1/fpms/0/version", "1", "3"), found(rule, 0, "/iteration_groups/0/rank_results/1/fpms/0/version", "1", "3"))},
+		{"regime", two(), nil, edits(set("/results/1/kv_seed_regime", `"fake"`)), found(rule, 0, "/results/1/kv_seed_regime", `"real_kv"`, `"fake"`)},
+		{"another run", two(), nil, edits(set("/run_id", `"other"`), set("/config/threshold", "0.5")), found(rule, 0, "/run_id", `"run"`, `"other"`)},
+		{"file names", two(), nil, edits(set("/rank_files/1", `"/x/other_dp1.json"`), set("/merged_output_path", `"/x/m.json"`), set("/worker_probe_path", `"/x/m_worker_probe.json"`)), slices.Concat(
+			found(rule, 0, "/rank_files/1", "a path that ends in run_dp1.json", `"/x/other_dp1.json"`), found(rule, 0, "/merged_output_path", "a path that ends in run_merged.json", `"/x/m.json"`),
+			found(rule, 0, "/worker_probe_path", "a path that ends in run_merged_worker_probe.json", `"/x/m_worker_probe.json"`))},
+		{"rank files no list", two(), nil, edits(set("/rank_files", "5")), found(rule, 0, "/rank_files", "2 paths", "5")},
+		{"a rank file more", two(), nil, edits(set("/rank_files/-", `"x"`)), found(rule, 0, "/rank_files/2", "absent", `"x"`)},
+		{"a rank file less", two(), nil, edits(del("/rank_files/1")), found(rule, 0, "/rank_files/1", "a path that ends in run_dp1.json", "absent")},
+		{"a path no text", two(), nil, edits(set("/merged_output_path", "5"), del("/worker_probe_path")), slices.Concat(found(rule, 0, "/merged_output_path", "a path that ends in run_merged.json", "5"),
+			found(rule, 0, "/worker_probe_path", "@DIR@", "absent"))},
+	} {
+		m := mergeRun(t, build(t, c.shape), c.ranks...)
+		jsontest.Apply(t, m.doc, c.edits...)
+		result := m.check(t, MergedOptions{RankFiles: m.files})
+		got := differing(t, result)
+		for i := range got {
+			if strings.HasPrefix(got[i].Expected, `"/`) {
+				got[i].Expected = "@DIR@"
+			}
+		}
+		if diff := cmp.Diff(sortSaid(c.want), sortSaid(got)); diff != "" || len(result.Failures) > 0 || result.Compared != (c.name != "another run") {
+			t.Errorf("%s: failures %v, compared %t, findings (-want +got):\n%s", c.name, result.Failures, result.Compared, diff)
+		}
+	}
+}
+
+// Files that cannot be those of the merged artifact are named as such, and nothing is
+// compared.
+func TestMergedOfOtherFiles(t *testing.T) {
+	const rule = finding.MergedDiffers
+	subset := shape{ranks: 3, points: 2, raw: 1}
+	given := "the ranks of the files: "
+	m := mergeRun(t, build(t, subset), 0, 2)
+	all := build(t, subset).write(t, t.TempDir())
+	for _, c := range []struct {
+		name  string
+		files []string
+		want  []said
+		why   string
+	}{
+		{"one is missing", m.files[:1], found(rule, 0, "/dp/source_ranks", given+"0", "[0,2]"), "made of"},
+		{"one too many", all, found(rule, 0, "/dp/source_ranks", given+"0-2", "[0,2]"), "made of"},
+		{"another one", all[:2], found(rule, 0, "/dp/source_ranks", given+"0-1", "[0,2]"), "made of"},
+	} {
+		result := m.check(t, MergedOptions{RankFiles: c.files})
+		if diff := cmp.Diff(c.want, mergedSayings(t, result)); diff != "" || len(result.Failures) > 0 || result.Compared || !strings.Contains(result.NotCompared, c.why) {
+			t.Errorf("%s: %+v, findings (-want +got):\n%s", c.name, result, diff)
+		}
+	}
+
+	// What is wrong with the rank files is reported, and the comparison is not made.
+	r := build(t, subset).apply(t, only(2, set("/run_id", `"other"`)))
+	files := r.write(t, t.TempDir(), 0, 2)
+	result := m.check(t, MergedOptions{RankFiles: files})
+	want := broken(finding.RunID, 0, "/run_id", `"run"`, `"other"`, 2)
+	if diff := cmp.Diff(want, mergedSayings(t, result)); diff != "" || result.Compared || !strings.Contains(result.NotCompared, "not a sound run") || result.Findings[0].File != files[1] {
+		t.Errorf("%+v, findings (-want +got):\n%s", result, diff)
+	}
+	result = m.check(t, MergedOptions{RankFiles: []string{files[0], filepath.Join(t.TempDir(), "x.json")}})
+	if len(result.Failures) != 1 || len(result.Findings) > 0 || result.Compared || result.NotCompared == "" {
+		t.Errorf("%+v", result)
+	}
+}
+
+// Whatever one thing is changed in a merged artifact, the comparison names it, and nothing
+// elsewhere.
+func TestMergedDiffersAtWhatWasChanged(t *testing.T) {
+	random := rand.New(rand.NewPCG(21, 22))
+	m := mergeRun(t, build(t, shape{ranks: 2, points: 3, raw: 2, reversed: true}))
+	sound := m.doc
+	reported := 0
+	for range 400 {
+		m.doc = sound.Clone()
+		mutate(t, random, m.doc)
+		if !isObject(m.doc) || m.doc.Get("artifact_type") == nil || !jsonvalue.Equal(m.doc.Get("artifact_type"), sound.Get("artifact_type")) {
+			continue // no merged artifact any more
+		}
+		var want []string
+		jsonvalue.Diff(sound, m.doc, "", func(d jsonvalue.Difference) bool { want = append(want, d.Pointer); return true })
+		result := m.check(t, MergedOptions{RankFiles: m.files})
+		if want == nil || !result.Sound || slices.ContainsFunc(result.Findings, func(f finding.Finding) bool { return f.Rule == finding.InputLimit }) {
+			continue
+		}
+		var got []string
+		for _, s := range differing(t, result) {
+			got = append(got, s.Pointer)
+		}
+		if result.NotCompared != "" { // the ranks or the run id were changed
+			if len(got) != 1 || !strings.HasPrefix(want[0], got[0]) {
+				t.Fatalf("%s, at %v; changed at %v", result.NotCompared, got, want)
+			}
+			continue
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" || !result.Compared {
+			t.Fatalf("pointers (-changed +reported):\n%s\n%+v", diff, result.Failures)
+		}
+		reported++
+	}
+	if reported < 200 {
+		t.Errorf("only %d changes", reported)
 	}
 }

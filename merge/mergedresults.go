@@ -1,7 +1,10 @@
 package merge
 
 import (
+	"bytes"
+	"io"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/fpm-project/fpm/internal/artifact"
@@ -151,7 +154,10 @@ func (c *mergedCheck) judgeFlat(size int) error {
 	if want := c.groups.len() * size; c.flat.len() != want {
 		c.scope.Says(finding.MergedResults, "/results", l.Off, "results has not one entry for each group and global rank", number(want, "entry", "entries"), number(c.flat.len(), "entry", "entries"))
 	}
-	w := flatWalk{c: c, size: size, seen: make([]uint64, c.groups.forward.len()/64+1), group: -1, last: -1}
+	w := flatWalk{
+		c: c, size: size, seen: make([]uint64, c.groups.forward.len()/64+1), group: -1, last: -1,
+		flat: &ahead{src: c.f.src}, groups: &ahead{src: c.f.src},
+	}
 	for i := range c.flat.len() {
 		if err := w.judge(i); err != nil {
 			return err
@@ -168,8 +174,40 @@ type flatWalk struct {
 	seen  []uint64         // a bit for each cell that has its result
 	last  int64            // place in the order of the last result that had its place
 	group int              // group of the point at hand, -1 before the first
-	point *jsonvalue.Value // its point, nil when it has none
+	text  []byte           // of its point, up to the closing brace; empty when it is not laid out
+	point *jsonvalue.Value // its point, nil before that is needed
+	want  []byte           // buffers
+	own   []byte
+	// The file twice: both parts that are compared are read from front to back as a rule.
+	flat, groups *ahead
 }
+
+// ahead reads a source in larger pieces than it is asked for, for one goroutine.
+type ahead struct {
+	src io.ReaderAt
+	off int64
+	buf []byte
+}
+
+func (a *ahead) ReadAt(p []byte, off int64) (int, error) {
+	if at := off - a.off; at >= 0 && at+int64(len(p)) <= int64(len(a.buf)) {
+		return copy(p, a.buf[at:]), nil
+	}
+	if len(p) > aheadSize/4 {
+		return a.src.ReadAt(p, off)
+	}
+	if a.buf == nil {
+		a.buf = make([]byte, aheadSize)
+	}
+	n, err := a.src.ReadAt(a.buf[:aheadSize], off)
+	a.off, a.buf = off, a.buf[:n]
+	if n >= len(p) {
+		err = nil
+	}
+	return copy(p, a.buf), err
+}
+
+const aheadSize = 64 << 10
 
 func (w *flatWalk) judge(i int) error {
 	c, x := w.c, &w.c.flat
@@ -226,31 +264,75 @@ func (w *flatWalk) report(i int, scope finding.Scope, name, message, expected st
 	scope.Broken(finding.MergedResults, resultPointer(i, "/point/"+name), at, message, expected)
 }
 
-// comparePoint holds a result's point against its group's with the rank in it. Points are
-// small, and a group's is wanted for each rank: it is kept as a tree.
+// comparePoint holds a result's point against its group's with the rank in it.
 func (w *flatWalk) comparePoint(i, group, rank int, scope finding.Scope) (err error) {
-	c := w.c
+	c, span, own := w.c, w.c.groups.points.at(group), w.c.flat.points.at(i)
+	if span.Len == 0 {
+		return nil // the group has no point, which is reported as that
+	}
 	if group != w.group {
-		w.group, w.point = group, nil
-		if span := c.groups.points.at(group); span.Len > 0 {
-			if w.point, err = jsonstream.ReadTree(c.f.src, span); err != nil {
-				return err
-			}
+		if err := w.enter(group, span); err != nil {
+			return err
 		}
 	}
-	if w.point == nil {
-		return nil
+	if same, err := w.sameText(own, rank); same || err != nil {
+		return err
 	}
-	own, err := place{exists: true, Span: c.flat.points.at(i)}.tree(c.f)
+	if w.point == nil {
+		if w.point, err = jsonstream.ReadTree(c.f.src, span); err != nil {
+			return err
+		}
+	}
+	tree, err := place{exists: true, Span: own}.tree(c.f)
 	if err != nil {
 		return err
 	}
 	w.point.Set("dp_rank", jsonvalue.Value{Kind: jsonvalue.Number, Raw: strconv.AppendInt(nil, int64(rank), 10), Offset: -1})
-	jsonvalue.Diff(w.point, own, resultPointer(i, "/point"), func(d jsonvalue.Difference) bool {
+	jsonvalue.Diff(w.point, tree, resultPointer(i, "/point"), func(d jsonvalue.Difference) bool {
 		c.differing(scope, d, "the point is not its group's")
 		return true
 	})
 	return nil
+}
+
+// enter makes a group the one at hand.
+func (w *flatWalk) enter(group int, span jsonstream.Span) (err error) {
+	w.group, w.point = group, nil
+	if w.text = w.text[:0]; w.c.groups.ranked {
+		return nil
+	}
+	if w.text, err = readText(w.groups, w.text, span); err != nil {
+		return err
+	}
+	head, laid := bytes.CutSuffix(w.text, []byte(pointEnd))
+	if !laid {
+		head = head[:0]
+	}
+	w.text = head
+	return nil
+}
+
+// sameText tells whether a point stands as a merge lays it out, which needs no tree.
+func (w *flatWalk) sameText(own jsonstream.Span, rank int) (same bool, err error) {
+	if len(w.text) == 0 || own.Len > int64(len(w.text))+100 {
+		return false, nil
+	}
+	p := point{head: w.text, tail: []byte(pointEnd)}
+	w.want = p.append(w.want[:0], rank)
+	w.own, err = readText(w.flat, w.own, own)
+	return bytes.Equal(w.own, w.want), err
+}
+
+// readText reads the text of a span into buf.
+func readText(src io.ReaderAt, buf []byte, span jsonstream.Span) ([]byte, error) {
+	buf = slices.Grow(buf[:0], int(span.Len))[:span.Len]
+	if n, err := src.ReadAt(buf, span.Off); n < len(buf) {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, &jsonstream.ReadError{Offset: span.Off, Err: err}
+	}
+	return buf, nil
 }
 
 // differing reports a difference to what is expected.
@@ -273,7 +355,7 @@ func (w *flatWalk) compareFPMs(i, cell int, scope finding.Scope) error {
 	if want.Len == 0 || own.Len == 0 {
 		return nil
 	}
-	d, err := c.compare.Values(c.f.src, want, c.f.src, own)
+	d, err := c.compare.Values(w.groups, want, w.flat, own)
 	if d != nil {
 		c.differs(scope, c.f.src, finding.MergedResults, resultPointer(i, "/fpms"), d, func(message string) string { return message + " from its iteration group" })
 	}
