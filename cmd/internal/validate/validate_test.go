@@ -1,0 +1,302 @@
+package validate
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fpm-project/fpm/internal/detect"
+	"github.com/fpm-project/fpm/internal/exitcode"
+	"github.com/fpm-project/fpm/internal/finding"
+	"github.com/fpm-project/fpm/internal/simulate"
+	"github.com/fpm-project/fpm/merge"
+)
+
+// simulated writes a run and returns its files.
+func simulated(t testing.TB, opt simulate.Options) []string {
+	t.Helper()
+	if opt.Dir == "" {
+		opt.Dir = t.TempDir()
+	}
+	done, err := simulate.Run(context.Background(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done.Files
+}
+
+func checked(t testing.TB, opt Options) *Result {
+	t.Helper()
+	result, err := Validate(context.Background(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func mergedOf(t testing.TB, files []string, output string) {
+	t.Helper()
+	result, err := merge.Run(context.Background(), merge.Options{Inputs: files, Explicit: true, Subset: true, Output: output})
+	if err != nil || result.Output == "" {
+		t.Fatalf("%v, %+v", err, result)
+	}
+}
+
+func rulesOf(findings []finding.Finding) []string {
+	rules := map[string]bool{}
+	for _, f := range findings {
+		rules[string(f.Rule)] = true
+	}
+	return slices.Sorted(maps.Keys(rules))
+}
+
+func codes(result *Result) (codes []exitcode.Code) {
+	for _, f := range result.Failures {
+		codes = append(codes, f.Code)
+	}
+	return codes
+}
+
+func TestRunsAreToldApart(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	small := simulate.Options{Ranks: 2, Points: 2, Raw: 2}
+	for name, seed := range map[string]uint64{"a": 1, "b": 2} {
+		opt := small
+		opt.Dir, opt.Seed = filepath.Join(root, name), seed
+		simulated(t, opt)
+	}
+	result := checked(t, Options{Paths: []string{root}, Strict: true})
+	if result.Errors != 0 || len(result.Runs) != 2 || len(result.Failures) != 0 {
+		t.Fatalf("%d errors, %d runs, failures %v", result.Errors, len(result.Runs), result.Failures)
+	}
+	for _, run := range result.Runs {
+		if run.Merge != Accepted || run.Strict != Accepted || len(run.Facts) != 2 || run.RunID == "" {
+			t.Errorf("%+v", run)
+		}
+	}
+}
+
+// The ranks of one run may stand in one folder each, by the node that wrote them.
+func TestRanksOfSeveralFolders(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	files := simulated(t, simulate.Options{Ranks: 3, Points: 2, Raw: 2})
+	for i, file := range files {
+		node := filepath.Join(root, string(rune('a'+i)))
+		if err := os.Mkdir(node, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file, filepath.Join(node, filepath.Base(file))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	result := checked(t, Options{Paths: []string{root}})
+	if result.Errors != 0 || len(result.Runs) != 1 || len(result.Runs[0].Facts) != 3 {
+		t.Errorf("%d errors, runs %+v", result.Errors, result.Runs)
+	}
+}
+
+// A rank file that an earlier run left behind is found, although its run_id is another.
+func TestLeftRankFile(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	simulated(t, simulate.Options{Dir: root, Ranks: 3, Points: 2, Raw: 2, Seed: 1})
+	simulated(t, simulate.Options{Dir: root, Ranks: 2, Points: 2, Raw: 2, Seed: 2})
+	result := checked(t, Options{Paths: []string{root}})
+	if len(result.Runs) != 1 || !slices.Contains(rulesOf(result.Findings), "run.id") {
+		t.Errorf("%d runs, rules %v", len(result.Runs), rulesOf(result.Findings))
+	}
+}
+
+// The order and the form of the arguments, and the number of processors, change nothing.
+func TestSameReport(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	files := simulated(t, simulate.Options{Dir: root, Ranks: 4, Points: 3, Raw: 2, Break: finding.SampleEstimate})
+	mergedOf(t, simulated(t, simulate.Options{Ranks: 2, Points: 2, Raw: 2, Seed: 3}), filepath.Join(root, "m.json"))
+	paths := append(slices.Clone(files), filepath.Join(root, "m.json"))
+	want := checked(t, Options{Paths: paths, Strict: true, MaxFindings: 7})
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 5 {
+		random.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
+		for _, given := range [][]string{paths, {root}, {filepath.Join(root, "*")}, append(slices.Clone(paths), root)} {
+			got := checked(t, Options{Paths: given, Strict: true, MaxFindings: 7})
+			if d := cmp.Diff(want.Findings, got.Findings); d != "" || got.Errors != want.Errors {
+				t.Fatalf("%d errors, want %d; %s", got.Errors, want.Errors, d)
+			}
+			if d := cmp.Diff(want.Files, got.Files); d != "" {
+				t.Fatal(d)
+			}
+		}
+	}
+}
+
+func TestNothing(t *testing.T) {
+	t.Parallel()
+	empty, texts := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(texts, "notes.txt"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]exitcode.Code{
+		empty:                          exitcode.Usage,
+		texts:                          exitcode.Usage,
+		filepath.Join(empty, "*.json"): exitcode.Usage,
+		filepath.Join(empty, "[.json"): exitcode.Usage,
+		filepath.Join(empty, "no"):     exitcode.Failed,
+		"-":                            exitcode.Usage,
+		"":                             exitcode.Failed,
+	} {
+		result := checked(t, Options{Paths: []string{path}})
+		if d := cmp.Diff([]exitcode.Code{want}, codes(result)); d != "" || len(result.Failures[0].Message) == 0 {
+			t.Errorf("%q: %s", path, d)
+		}
+	}
+}
+
+// What is no artifact is a fault where it was named, or where there is nothing else.
+func TestUnknownFiles(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	note := filepath.Join(root, "note.json")
+	if err := os.WriteFile(note, []byte(`{"backend": "vllm", "request_throughput": 1, "mean_ttft_ms": 2}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	alone := checked(t, Options{Paths: []string{root}})
+	if d := cmp.Diff([]string{"input.kind"}, rulesOf(alone.Findings)); d != "" || !alone.Files[0].Rejected {
+		t.Error(d)
+	}
+	if !strings.Contains(alone.Findings[0].Actual, "serving benchmark") {
+		t.Errorf("it is not named: %+v", alone.Findings[0])
+	}
+	simulated(t, simulate.Options{Dir: root, Ranks: 1, Points: 2, Raw: 2})
+	beside := checked(t, Options{Paths: []string{root}})
+	if beside.Errors != 0 {
+		t.Errorf("a file beside a run is a fault: %v", beside.Findings)
+	}
+	i := slices.IndexFunc(beside.Files, func(f File) bool { return f.Path == note })
+	if i < 0 || beside.Files[i].Checked || beside.Files[i].Kind != detect.Foreign {
+		t.Errorf("%+v", beside.Files)
+	}
+	if named := checked(t, Options{Paths: []string{root, note}}); named.Errors != 1 {
+		t.Errorf("a file that was named is no fault: %v", named.Findings)
+	}
+}
+
+func TestKindOverrides(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "x.json")
+	if err := os.WriteFile(file, []byte(`{"a": 1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for kind, rule := range map[detect.Kind]string{detect.Rank: "rank.status", detect.Merged: "merged.schema"} {
+		result := checked(t, Options{Paths: []string{file}, Kind: kind})
+		if !slices.Contains(rulesOf(result.Findings), rule) {
+			t.Errorf("as %s: %v", kind, rulesOf(result.Findings))
+		}
+	}
+}
+
+func TestMergedFrom(t *testing.T) {
+	t.Parallel()
+	files := simulated(t, simulate.Options{Ranks: 2, Points: 2, Raw: 2})
+	merged := filepath.Join(t.TempDir(), "m.json")
+	mergedOf(t, files, merged)
+	sound := checked(t, Options{Paths: []string{merged}, MergedFrom: files})
+	if sound.Errors != 0 || len(sound.Merged) != 1 || !sound.Merged[0].Compared {
+		t.Fatalf("%v, %+v", sound.Findings, sound.Merged)
+	}
+	if alone := checked(t, Options{Paths: []string{merged}}); alone.Errors != 0 || alone.Merged[0].Compared {
+		t.Errorf("%v, %+v", alone.Findings, alone.Merged)
+	}
+	if beside := checked(t, Options{Paths: append(slices.Clone(files), merged)}); beside.Errors != 0 || !beside.Merged[0].Compared {
+		t.Errorf("%v, %+v", beside.Findings, beside.Merged)
+	}
+	text, err := os.ReadFile(merged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(text), `"block_size": `, `"block_size": 1`, 1)
+	if changed == string(text) {
+		t.Fatal("nothing was changed")
+	}
+	if err := os.WriteFile(merged, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	differs := checked(t, Options{Paths: []string{merged}, MergedFrom: []string{filepath.Dir(files[0])}})
+	if len(differs.Findings) != 1 || differs.Findings[0].Rule != finding.MergedDiffers || differs.Findings[0].Pointer != "/limits/block_size" {
+		t.Errorf("%+v", differs.Findings)
+	}
+	for _, paths := range [][]string{files, {merged, merged + ".2"}} {
+		if paths[0] == merged {
+			mergedOf(t, files, paths[1])
+		}
+		if got := codes(checked(t, Options{Paths: paths, MergedFrom: files})); !slices.Equal(got, []exitcode.Code{exitcode.Usage}) {
+			t.Errorf("%v: %v", paths, got)
+		}
+	}
+}
+
+// FuzzValidate changes bytes of a run or of its merged artifact. Nothing panics, and what
+// the rules of a merge say is what a merge says.
+func FuzzValidate(f *testing.F) {
+	files := simulated(f, simulate.Options{Ranks: 2, Points: 2, Raw: 2})
+	merged := filepath.Join(filepath.Dir(files[0]), "merged.json")
+	mergedOf(f, files, merged)
+	var texts []string
+	for _, path := range append(files, merged) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	for i, place := range []string{`"artifact_type"`, `"dp"`, `"prompts"`, `"records"`, `"config"`, `"kvwarm"`, `"kv_seed_regime"`, `"sample_reasons"`,
+		`"scheduled_requests"`, `"wall_time"`, `"requests"`, `"timing"`, `"coverage"`, `"skipped_points"`, `"rank_files"`, `"cudagraph"`} {
+		for n, text := range texts {
+			if at := strings.Index(text, place); at >= 0 {
+				f.Add(byte(n), uint16(at), byte(0), []byte(`"x": 1, `))
+				f.Add(byte(n), uint16(at), byte(i), []byte("null"))
+				f.Add(byte(n), uint16(at+len(place)+2), byte(1), []byte("-1e99"))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, which byte, at uint16, remove byte, insert []byte) {
+		which %= byte(len(texts))
+		text := texts[which]
+		from := int(at) * (1 + len(text)/(1<<16)) % (len(text) + 1)
+		changed := text[:from] + string(insert) + text[min(from+int(remove), len(text)):]
+		dir := t.TempDir()
+		var paths []string
+		for i, text := range texts {
+			if i == int(which) {
+				text = changed
+			}
+			path := filepath.Join(dir, []string{"run.json", "run_dp1.json", "merged.json"}[i])
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			paths = append(paths, path)
+		}
+		result := checked(t, Options{Paths: paths, Strict: true, Schema: true})
+		if len(result.Failures) > 0 {
+			t.Fatalf("a text cannot be read: %v", result.Failures)
+		}
+		for _, run := range result.Runs {
+			if len(run.Files) != 2 {
+				return // the change makes a file another kind or of another run
+			}
+			opt := merge.Options{Inputs: run.Files, Explicit: true, CheckOnly: true}
+			if m, err := merge.Run(context.Background(), opt); err != nil || (m.Errors > 0) != (run.Merge == Rejected) {
+				t.Fatalf("a merge says %v, %v; validate says %s", m.Findings, err, run.Merge)
+			}
+		}
+	})
+}
