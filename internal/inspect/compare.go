@@ -70,7 +70,11 @@ func (c condition) without(v *jsonvalue.Value) *jsonvalue.Value {
 
 func (c condition) compare(first, f *Facts, scope finding.Scope) {
 	if slices.Contains(first.TooLarge, c.block) || slices.Contains(f.TooLarge, c.block) {
-		scope.Says(finding.StrictConfig, "/"+c.block, f.Offset, "the block is too large to be compared", "at most 1 MiB and 50,000 values on every rank", "")
+		at, ok := f.BlockAt[c.block]
+		if !ok {
+			at = f.Offset
+		}
+		scope.Says(finding.StrictConfig, "/"+c.block, at, "the block is too large to be compared", "at most 1 MiB and 50,000 values on every rank", "")
 		return
 	}
 	a, _, _ := c.of(first)

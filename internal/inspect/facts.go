@@ -45,6 +45,7 @@ type Facts struct {
 	// and engine. One of more than 1 MiB or 50,000 values is left out and named in TooLarge.
 	Blocks   map[string]*jsonvalue.Value
 	TooLarge []string
+	BlockAt  map[string]int64 // offset of each block, of those left out too
 
 	Skipped      []Skipped // at most 1,000; SkippedTotal counts them all
 	SkippedTotal int

@@ -76,7 +76,7 @@ func Read(src io.ReaderAt, opt Options) (*Facts, error) {
 func newFacts(file string) *Facts {
 	return &Facts{
 		File: file, Rank: finding.NoRank, Expected: -1, Completed: -1, SkippedCount: -1,
-		Elapsed: math.NaN(), Measured: math.NaN(), Blocks: map[string]*jsonvalue.Value{},
+		Elapsed: math.NaN(), Measured: math.NaN(), Blocks: map[string]*jsonvalue.Value{}, BlockAt: map[string]int64{},
 	}
 }
 
@@ -363,6 +363,7 @@ func (r *reader) readBlock(key string) error {
 	if err != nil {
 		return err
 	}
+	r.f.BlockAt[key] = span.Off
 	tree, err := r.tree(span, maxBlock)
 	switch {
 	case err != nil:
@@ -439,7 +440,7 @@ func (r *reader) judge() error {
 	if tree := r.f.Blocks["measurement_protocol"]; tree != nil {
 		protocol.CheckValues(tree, r.scope)
 	} else if r.tooLarge("measurement_protocol") {
-		r.scope.Says(finding.ProtocolValue, "/measurement_protocol", r.seen["measurement_protocol"],
+		r.scope.Says(finding.ProtocolValue, "/measurement_protocol", r.f.BlockAt["measurement_protocol"],
 			"the protocol is too large to be judged", "at most 1 MiB and 50,000 values", "")
 	}
 	if r.contract.Execution != protocol.Declared || !r.outline.Recorded() {
