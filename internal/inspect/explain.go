@@ -213,7 +213,7 @@ func (x *explainer) runs() {
 	}
 	x.add(KindRuns, Attention, report.Object{{Key: "runs", Value: data}},
 		fmt.Sprintf("The artifacts are of %d runs: %s.", len(list), strings.Join(firstOf(parts, 4), "; ")),
-		"What is Group below takes them for one.")
+		"What is said below takes them for one.")
 }
 
 // notNil returns a list that is never null in JSON.
@@ -303,7 +303,7 @@ func doubts(f *Facts) (why []string) {
 	add(f.Expected >= 0 && f.Completed >= 0 && f.Completed < f.Expected, "%d of %d points were measured", f.Completed, f.Expected)
 	add(skipped > 0, "%d %s skipped", skipped, plural(int(min(skipped, 2)), "point was", "points were"))
 	add(len(f.Missing) > 0, "of %s there is no point at all", strings.Join(firstOf(f.Missing, 4), " and "))
-	add(f.PointsTotal > 0 && f.Completed >= 0 && int64(f.PointsTotal) != f.Completed, "there are %d measured groups for %d points", f.PointsTotal, f.Completed)
+	add(f.PointsTotal > 0 && f.Completed >= 0 && int64(f.PointsTotal) != f.Completed, "the measured groups are %d, the completed points %d", f.PointsTotal, f.Completed)
 	add(f.Error != "", "it carries an error: %s", clip(f.Error, 300))
 	add(f.TimingValid != nil && !*f.TimingValid, "its timing is not valid: the clock of the run is missing, or the iterations took longer than the whole")
 	add(f.Usable != nil && !*f.Usable, "it calls itself not usable")

@@ -73,7 +73,7 @@ func (x *explainer) noRealKV() {
 		if n == 0 {
 			return ""
 		}
-		return fmt.Sprintf("KV warmup was enabled and the run eligible for it, but none of %s ran on real KV content.", count(n, "decode point", "decode points"))
+		return fmt.Sprintf("KV warmup was enabled and the run eligible for it, but no decode point ran on real KV content (of %d).", n)
 	})
 	if len(list) == 0 {
 		return

@@ -219,8 +219,9 @@ func readLedgerAt(src io.ReaderAt, span jsonstream.Span) (l Ledger, err error) {
 	l.Status, l.Total, l.Records = r.f.WarmupStatus, r.f.WarmupTotal, r.f.Warmup
 	r.s.Reset(src, span.Off, 2, jsonstream.Trusted)
 	_, _, err = r.s.Object(func(name []byte) error {
+		wanted := string(name) == "reason"
 		v, err := r.s.Scalar()
-		if string(name) == "reason" {
+		if wanted {
 			l.Reason = r.texts.of(v)
 		}
 		return err
