@@ -2,68 +2,109 @@ package validate
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/detect"
+	"github.com/fpm-project/fpm/internal/finding"
 )
 
 // group is the rank files that should be one run.
 type group struct {
 	files []string // by the rank of their name, then by path
 	ids   []string // run ids, sorted: more than one is a fault
+	dirs  map[string]bool
+	ranks map[int]bool
 }
 
-// groupRuns puts rank files that belong together into one group: those that say the same
-// run_id, and those whose names make them ranks of one run. The second matters when they
-// are not of one run: a file that an earlier run left beside the others must be compared
-// with them to be found.
-func groupRuns(ranks []candidate) []*group {
-	parent := make([]int, len(ranks))
-	for i := range parent {
-		parent[i] = i
-	}
-	find := func(i int) int {
-		for parent[i] != i {
-			parent[i] = parent[parent[i]]
-			i = parent[i]
-		}
-		return i
-	}
-	first := map[any]int{}
-	join := func(i int, key any) {
-		if j, ok := first[key]; ok {
-			parent[find(i)] = find(j)
-		} else {
-			first[key] = i
-		}
-	}
-	type runID string
-	for i, c := range ranks {
-		join(i, family(c.path))
-		if c.RunID != "" {
-			join(i, runID(c.RunID))
-		}
-	}
-	groups := map[int]*group{}
+// groupRuns puts rank files that belong together into one group.
+//
+// Files whose names make them ranks of one run are one group, whatever they say: a file
+// that an earlier run left beside the others must be compared with them to be found.
+// Groups that say the same run_id are one, as the ranks of a run may have other names or
+// stand in a folder for each node; unless both hold the same rank and are in different
+// folders, which makes them copies of one run, each to be checked by itself.
+func groupRuns(ranks []candidate) (groups []*group) {
+	families := map[artifact.Base]*group{}
 	var list []*group
-	for i, c := range ranks { // sorted by path
-		g := groups[find(i)]
-		if g == nil {
-			g = &group{}
-			groups[find(i)] = g
-			list = append(list, g)
+	for _, c := range ranks { // sorted by path
+		base := family(c.path)
+		f := families[base]
+		if f == nil {
+			f = &group{dirs: map[string]bool{base.Dir: true}, ranks: map[int]bool{}}
+			families[base] = f
+			list = append(list, f)
 		}
-		g.files = append(g.files, c.path)
-		if c.RunID != "" && !slices.Contains(g.ids, c.RunID) {
-			g.ids = append(g.ids, c.RunID)
+		f.add(c)
+	}
+	byID := map[string][]*group{}
+	for _, f := range list {
+		if g := f.relative(byID); g != nil {
+			g.take(f)
+			f = g
+		} else {
+			groups = append(groups, f)
+		}
+		for _, id := range f.ids {
+			if !slices.Contains(byID[id], f) {
+				byID[id] = append(byID[id], f)
+			}
 		}
 	}
-	for _, g := range list {
+	for _, g := range groups {
 		slices.SortStableFunc(g.files, func(a, b string) int { return cmp.Compare(nameRank(a), nameRank(b)) })
 		slices.Sort(g.ids)
 	}
-	return list
+	return groups
+}
+
+func (g *group) add(c candidate) {
+	g.files = append(g.files, c.path)
+	g.ranks[c.rank()] = true
+	if c.RunID != "" && !slices.Contains(g.ids, c.RunID) {
+		g.ids = append(g.ids, c.RunID)
+	}
+}
+
+// relative returns a group of the same run that f belongs to.
+func (g *group) relative(byID map[string][]*group) *group {
+	for _, id := range g.ids {
+		for _, other := range byID[id] {
+			if shares(g.dirs, other.dirs) || !shares(g.ranks, other.ranks) {
+				return other
+			}
+		}
+	}
+	return nil
+}
+
+func shares[K comparable](a, b map[K]bool) bool {
+	for key := range a {
+		if b[key] {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *group) take(other *group) {
+	g.files = append(g.files, other.files...)
+	maps.Copy(g.dirs, other.dirs)
+	maps.Copy(g.ranks, other.ranks)
+	for _, id := range other.ids {
+		if !slices.Contains(g.ids, id) {
+			g.ids = append(g.ids, id)
+		}
+	}
+}
+
+// rank is the rank that a file says it is of, or else the one that its name stands for.
+func (c candidate) rank() int {
+	if c.DPRank != finding.NoRank {
+		return c.DPRank
+	}
+	return nameRank(c.path)
 }
 
 // family is the base path that a rank file's name stands for.

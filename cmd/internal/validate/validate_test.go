@@ -104,6 +104,31 @@ func TestRanksOfSeveralFolders(t *testing.T) {
 	}
 }
 
+// Copies of a run in two folders are two runs; two files of one rank in one folder are a
+// fault.
+func TestCopies(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		simulated(t, simulate.Options{Dir: filepath.Join(root, name), Ranks: 2, Points: 2, Raw: 2})
+	}
+	result := checked(t, Options{Paths: []string{root}})
+	if result.Errors != 0 || len(result.Runs) != 2 {
+		t.Errorf("%d runs, %v", len(result.Runs), result.Findings)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "a", "benchmark_results_dp1.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "a", "again.json"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	result = checked(t, Options{Paths: []string{root}})
+	if d := cmp.Diff([]string{"rank.dp"}, rulesOf(result.Findings)); d != "" || len(result.Runs) != 2 {
+		t.Errorf("%d runs, %s", len(result.Runs), d)
+	}
+}
+
 // A rank file that an earlier run left behind is found, although its run_id is another.
 func TestLeftRankFile(t *testing.T) {
 	t.Parallel()
