@@ -130,6 +130,7 @@ func (v *validation) check() {
 		v.result.Runs = append(v.result.Runs, run)
 	}
 	v.checkMerged(accepted)
+	v.checkSchemas()
 	v.reportUnknown()
 }
 

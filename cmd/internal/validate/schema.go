@@ -1,0 +1,76 @@
+package validate
+
+import (
+	"errors"
+
+	"github.com/fpm-project/fpm/internal/detect"
+	"github.com/fpm-project/fpm/internal/exitcode"
+	"github.com/fpm-project/fpm/internal/finding"
+	"github.com/fpm-project/fpm/internal/input"
+	"github.com/fpm-project/fpm/schemas"
+)
+
+// schemaOf returns the name of the schema of a kind of document, empty for none.
+func schemaOf(kind detect.Kind) string {
+	switch kind {
+	case detect.Rank:
+		return "rank-artifact"
+	case detect.Merged:
+		return "merged-artifact"
+	case detect.Sidecar:
+		return "worker-probe"
+	}
+	return ""
+}
+
+// checkSchemas holds every document against its JSON Schema, where that is asked for. What
+// another rule says about a value is said again: the schema was asked for by name.
+func (v *validation) checkSchemas() {
+	if !v.opt.Schema {
+		return
+	}
+	compiled := map[string]*schemas.Stream{}
+	for _, c := range v.candidates {
+		name := schemaOf(c.Kind)
+		if name == "" || v.ctx.Err() != nil {
+			continue
+		}
+		if compiled[name] == nil {
+			s, err := schemas.CompileStream(name)
+			if err != nil {
+				panic("validate: " + err.Error()) // the embedded schemas are tested
+			}
+			compiled[name] = s
+		}
+		if err := v.checkSchema(c, name, compiled[name]); err != nil && v.ctx.Err() == nil {
+			v.failures = append(v.failures, exitcode.From(err))
+		}
+	}
+}
+
+// checkSchema applies schema.violation to a file. Where the text ends to be sound the check
+// ends, too: other rules speak of the text.
+func (v *validation) checkSchema(c candidate, name string, schema *schemas.Stream) error {
+	in, err := input.Open(c.path, input.Options{})
+	if err != nil {
+		return err
+	}
+	scope := finding.Scope{Out: v.out, File: c.path, Rank: c.DPRank}
+	err = schema.Check(cancellable{v.ctx, in}, func(l schemas.Located) {
+		v.rejected[c.path] = true
+		scope.Broken(finding.SchemaViolation, l.Pointer, l.Offset, "the value breaks the schema "+name+": "+l.Message, "")
+	})
+	if isDamage(err) {
+		err = nil
+	}
+	return errors.Join(err, in.Close())
+}
+
+// isDamage tells whether an error is one of what a file holds, and none of reading it.
+func isDamage(err error) bool {
+	var syntax *schemas.SyntaxError
+	var truncated *input.TruncatedError
+	var corrupt *input.CorruptError
+	var limit *input.LimitError
+	return errors.As(err, &syntax) || errors.As(err, &truncated) || errors.As(err, &corrupt) || errors.As(err, &limit)
+}
