@@ -27,6 +27,7 @@ type Merged struct {
 	ofRank     bool // its dp object is that of a rank artifact
 	ranks      *jsonvalue.Value
 	sources    []source
+	standsIn   *sidecar // that what is known of the artifact was taken from, when there is none
 }
 
 // source is a rank whose file took part in the merge.

@@ -130,6 +130,7 @@ type run struct {
 	opt    Options
 	out    *finding.Collector
 	merged *Merged
+	path   string                 // of the sidecar, where it was named
 	texts  map[string]io.ReaderAt // sources of files that findings name
 	open   []io.Closer
 	result Result
@@ -147,15 +148,7 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 			r.make()
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	r.locate()
-	r.result.Errors, r.result.Warnings = r.out.Errors(), r.out.Warnings()
-	for _, id := range []finding.ID{finding.ProbeSidecar, finding.ProbeSidecarStale, finding.ProbeRunID} {
-		r.result.unreliable = r.result.unreliable || r.out.Has(id)
-	}
-	return &r.result, nil
+	return r.conclusion(true)
 }
 
 func (r *run) close() {

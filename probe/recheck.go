@@ -19,9 +19,13 @@ import (
 
 // recheck reports on the sidecar that is there.
 func (r *run) recheck() {
-	t, err := openText(r.ctx, r.merged.SidecarPath(), r.opt.Progress)
+	t, err := openText(r.ctx, r.sidecarPath(), r.opt.Progress)
 	if errors.Is(err, fs.ErrNotExist) {
-		r.withoutSidecar()
+		if r.path != "" {
+			r.noSidecar()
+		} else {
+			r.withoutSidecar()
+		}
 		return
 	}
 	if err != nil {
@@ -31,7 +35,11 @@ func (r *run) recheck() {
 	r.open = append(r.open, t.file)
 	r.texts[t.path] = t.file
 	s, err := readSidecar(t)
-	if err == nil {
+	switch {
+	case err != nil:
+	case r.merged == nil:
+		err = r.alone(s)
+	default:
 		err = r.check(s)
 	}
 	if err != nil {
@@ -87,7 +95,10 @@ func (r *run) check(s *sidecar) error {
 		r.note("the result of the probe was recorded by an older build inside an engine object; it was computed anew from the responses and not compared")
 		return nil
 	}
-	return newComparison(s, p, scope).run()
+	if err := newComparison(s, p, scope).run(); err != nil {
+		return err
+	}
+	return p.err
 }
 
 // equalOrNull compares two values that a sidecar writes as null when they are absent.

@@ -25,7 +25,8 @@ type sidecar struct {
 	resultSpan jsonstream.Span
 	worker     []field // members of its worker_probe
 	responses  jsonstream.Span
-	older      bool // the result stands in an engine object, as older builds had it
+	places     map[string]jsonstream.Span // of the source ranks' results, where there is no merged artifact
+	older      bool                       // the result stands in an engine object, as older builds had it
 	fault      *structureFault
 }
 

@@ -26,6 +26,7 @@ type probe struct {
 	failure string // "" when the probe neither failed nor was skipped
 	layout  engine.Layout
 	sized   bool   // layout is known
+	err     error  // of reading what stands in for a merged artifact
 	sound   ranked // replies without issues of their own
 	twice   ranked // replies whose one issue is that others name the same worker
 }
@@ -51,7 +52,9 @@ func newProbe(m *Merged, r *replies, failure string) *probe {
 	if failure == "" && !r.valid() {
 		p.failure = errNoValid
 	}
-	p.layout, p.sized = engine.WorkerLayout(m.engine)
+	if p.layout, p.sized = engine.WorkerLayout(m.engine); m.standsIn != nil {
+		p.layout, p.sized, p.err = m.standsIn.workers()
+	}
 	for i := range r.list {
 		switch reply := &r.list[i]; {
 		case len(reply.issues) == 0:
@@ -79,16 +82,16 @@ type view struct {
 // mergedView is the view of all ranks that the merged artifact expects.
 func (p *probe) mergedView() *view {
 	expected, known := p.merged.expectedRanks()
-	return p.view(expected, known)
+	return p.view("", expected, known)
 }
 
 // rankView is the view of one source rank. One whose label is no integer observes
 // nothing.
 func (p *probe) rankView(s source) *view {
 	if s.rank < 0 {
-		return p.view(nil, true)
+		return p.view(s.label, nil, true)
 	}
-	return p.view([]int64{s.rank}, true)
+	return p.view(s.label, []int64{s.rank}, true)
 }
 
 // expectedRanks returns the ranks that the merged artifact expects, sorted. They are
@@ -108,10 +111,20 @@ func (m *Merged) expectedRanks() (ranks []int64, known bool) {
 	return slices.Sorted(maps.Keys(seen)), true
 }
 
-func (p *probe) view(expected []int64, known bool) *view {
+// view makes the view of some ranks. Label is that of a source rank, empty for the view of
+// all ranks.
+func (p *probe) view(label string, expected []int64, known bool) *view {
 	v := &view{probe: p, expected: expected, known: known, issues: map[int]string{}}
 	scope := v.scope(&p.sound)
-	if p.sized {
+	switch from := p.merged.standsIn; {
+	case !p.sized:
+	case from != nil:
+		told, err := from.told(label)
+		if p.err == nil {
+			p.err = err
+		}
+		scope = v.take(scope, told)
+	default:
 		scope = v.checkTopology(scope)
 		scope = v.checkSlots(scope)
 	}
