@@ -74,6 +74,10 @@ func FuzzSidecar(f *testing.F) {
 		if result.Summary == nil && result.Errors == 0 && len(result.Failures) == 0 {
 			t.Fatal("neither judged nor refused")
 		}
+		alone := checkSidecar(t, SidecarPath(merged), CheckOptions{})
+		if alone.Summary == nil && alone.Errors == 0 && len(alone.Failures) == 0 {
+			t.Fatal("without the merged artifact it is neither judged nor refused")
+		}
 		document := []byte(applied(t, merged))
 		if _, err := jsonstream.Check(bytes.NewReader(document), jsonstream.Limits{}); err != nil {
 			t.Fatalf("%v\n%s", err, document)
