@@ -107,27 +107,39 @@ func validateReport(result *validate.Result, strict bool) *report.Report {
 	for _, failure := range result.Failures {
 		r.Fail(failure)
 	}
-	var body []string
+	var body, limits []string
 	runs := make([]any, 0, len(result.Runs))
 	for _, run := range result.Runs {
 		explanations := inspect.Explain(run.Facts)
-		body = append(append(body, report.Escape(runLine(run))), indented(explanations.Lines())...)
+		limits = append(limits, explanations.Of(inspect.KindLimits).Lines()...)
+		body = append(append(body, report.Escape(runLine(run))), indented(explanations.Without(inspect.KindLimits).Lines())...)
 		runs = append(runs, runObject(run, explanations))
 	}
 	files := make([]any, 0, len(result.Files))
 	for _, f := range result.Files {
 		files = append(files, fileObject(f))
 	}
-	r.Body = strings.Join(append(body, escapedAll(otherFiles(result))...), "\n")
+	r.Body = strings.Join(slices.Concat(body, unrepeated(limits), escapedAll(otherFiles(result))), "\n")
 	merged := make([]any, 0, len(result.Merged))
 	for _, m := range result.Merged {
 		merged = append(merged, mergedObject(m))
 	}
 	r.Details = report.Object{
-		{Key: "level", Value: level(strict)}, {Key: "runs", Value: runs}, {Key: "merged", Value: merged}, {Key: "files", Value: files},
+		{Key: "level", Value: level(strict)}, {Key: "runs", Value: runs}, {Key: "merged", Value: merged},
+		{Key: "sidecars", Value: sidecarObjects(result)}, {Key: "files", Value: files},
 	}
 	r.Summary = validateSummary(result, strict)
 	return r
+}
+
+// unrepeated returns lines without those that stood there before.
+func unrepeated(lines []string) (left []string) {
+	for _, line := range lines {
+		if !slices.Contains(left, line) {
+			left = append(left, line)
+		}
+	}
+	return left
 }
 
 func level(strict bool) finding.Level {
@@ -202,6 +214,21 @@ func mergedObject(m validate.Merged) report.Object {
 	return o
 }
 
+func sidecarObjects(result *validate.Result) []any {
+	list := make([]any, 0, len(result.Sidecars))
+	for _, s := range result.Sidecars {
+		o := report.Object{{Key: "file", Value: s.Path}}
+		if s.Merged != "" {
+			o = append(o, report.Detail{Key: "merged", Value: s.Merged})
+		}
+		if s.Summary != nil {
+			o = append(o, report.Detail{Key: "probe", Value: s.Summary})
+		}
+		list = append(list, append(o, report.Detail{Key: "notes", Value: append([]string{}, s.Notes...)}))
+	}
+	return list
+}
+
 func fileObject(f validate.File) report.Object {
 	o := report.Object{{Key: "file", Value: f.Path}, {Key: "kind", Value: f.Kind}, {Key: "what", Value: f.What}}
 	if f.RunID != "" {
@@ -220,12 +247,10 @@ func otherFiles(result *validate.Result) (lines []string) {
 			left = append(left, fmt.Sprintf("not checked: %s (%s)", f.Path, f.What))
 		case f.Kind == detect.Merged:
 			lines = append(lines, mergedLine(f, result))
+		case f.Kind == detect.Sidecar:
+			lines = append(lines, sidecarLines(f, result)...)
 		case f.Kind != detect.Rank && f.Kind != detect.Damaged:
-			verdict := validate.Accepted
-			if f.Rejected {
-				verdict = validate.Rejected
-			}
-			lines = append(lines, fmt.Sprintf("%s: %s: %s", f.Path, f.What, verdict))
+			lines = append(lines, fileLine(f))
 		}
 	}
 	const most = 10
@@ -235,13 +260,33 @@ func otherFiles(result *validate.Result) (lines []string) {
 	return append(lines, left...)
 }
 
+// fileLine says what the verdict on a file is.
+func fileLine(f validate.File) string {
+	verdict := validate.Accepted
+	if f.Rejected {
+		verdict = validate.Rejected
+	}
+	return fmt.Sprintf("%s: %s: %s", f.Path, f.What, verdict)
+}
+
+// sidecarLines says what the verdict on a sidecar is, and how much of the fleet it holds.
+func sidecarLines(f validate.File, result *validate.Result) []string {
+	lines := []string{fileLine(f)}
+	for _, s := range result.Sidecars {
+		if s.Path != f.Path {
+			continue
+		}
+		if s.Summary != nil {
+			lines = append(lines, indented(s.Summary.Text())...)
+		}
+		lines = append(lines, indented(slices.Clone(s.Notes))...)
+	}
+	return lines
+}
+
 // mergedLine says what the verdict on a merged artifact is, and what it rests on.
 func mergedLine(f validate.File, result *validate.Result) string {
-	verdict := "accepted"
-	if f.Rejected {
-		verdict = "rejected"
-	}
-	text := fmt.Sprintf("%s: %s: %s", f.Path, f.What, verdict)
+	text := fileLine(f)
 	for _, m := range result.Merged {
 		switch {
 		case m.Path != f.Path:

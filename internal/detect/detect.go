@@ -237,7 +237,7 @@ func why(err error) string {
 
 func (d *look) kind() (Kind, string) {
 	switch {
-	case d.array && d.has("worker_rank"):
+	case d.has("worker_rank") && d.array, d.has("results") && len(d.keys) == 1:
 		return Replies, "the replies of workers to a probe"
 	case d.array:
 		return d.foreign()

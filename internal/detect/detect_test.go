@@ -26,6 +26,7 @@ func TestLook(t *testing.T) {
 		{"trace", "t.jsonl", `{"timestamp": 1, "event": {"schema": "dynamo.fpm.trace.v1"}}` + "\n" + `{"timestamp": 2}`, Trace, ""},
 		{"rows of a receive tool", "t.jsonl", `{"received_at_ns": 1, "metrics": {}}`, Trace, ""},
 		{"replies", "replies.json", `[{"dp_rank": 0, "worker_rank": 0}, 1]`, Replies, ""},
+		{"replies of a server", "replies.json", `{"results": [{"dp_rank": 0}]}`, Replies, ""},
 		{"serving benchmark", "b.json", `{"backend": "vllm", "request_throughput": 1, "mean_ttft_ms": 2}`, Foreign, ""},
 		{"report", "r.json", `{"schema": "fpm.report", "schema_version": 1, "command": "merge", "status": "ok", "findings": []}`, Foreign, ""},
 		{"leftover", "benchmark_results.json.tmp", `{"artifact_type": "rank", "run_id": "a", "dp": {}}`, Leftover, "a"},

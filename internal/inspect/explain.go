@@ -61,6 +61,25 @@ func (e Explanation) MarshalJSON() ([]byte, error) {
 // its points, its samples, its readers.
 type Explanations []Explanation
 
+// Of returns those of a kind.
+func (list Explanations) Of(kind string) Explanations {
+	return list.filter(func(e Explanation) bool { return e.Kind == kind })
+}
+
+// Without returns those of other kinds.
+func (list Explanations) Without(kind string) Explanations {
+	return list.filter(func(e Explanation) bool { return e.Kind != kind })
+}
+
+func (list Explanations) filter(keep func(Explanation) bool) (kept Explanations) {
+	for _, e := range list {
+		if keep(e) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
 // Lines returns the explanations for people: a line of "note: " or "attention: " with the
 // first sentence, the others behind two spaces.
 func (list Explanations) Lines() (lines []string) {
@@ -450,30 +469,32 @@ func (x *explainer) missing() {
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // mergeCommand is how to merge the ranks that are there: by their base path where they
-// have one, else file by file.
+// have one, else file by file; empty where their names do not allow it.
 func (x *explainer) mergeCommand(present []int) string {
-	if len(present) == 0 {
-		return ""
-	}
 	var base artifact.Base
-	named := true
+	byBase := true
 	var files []string
 	for i, f := range x.facts {
-		b, rank, ok := artifact.SplitRank(f.File)
-		if !ok {
-			b, rank = artifact.ParseBase(f.File), 0
+		b, rank, named := artifact.SplitRank(f.File)
+		switch {
+		case f.Rank == finding.NoRank || named && rank != f.Rank:
+			return "" // no file can be taken for another rank's
+		case !named:
+			b = artifact.ParseBase(f.File)
 		}
 		if i == 0 {
 			base = b
 		}
-		named = named && b == base && rank == f.Rank
+		byBase = byBase && b == base && (named || f.Rank == 0)
 		files = append(files, quote(f.File))
 	}
-	paths := quote(base.Rank(0))
-	if !named {
-		paths = strings.Join(files, " ")
+	switch {
+	case len(present) == 0 || !byBase && len(files) == 1:
+		return "" // a file alone, whose name stands for rank 0
+	case byBase:
+		files = []string{quote(base.Rank(0))}
 	}
-	return "fpm merge --ranks " + rankSet(present) + " " + paths
+	return "fpm merge --ranks " + rankSet(present) + " " + strings.Join(files, " ")
 }
 
 // quote returns a path as a shell takes it.

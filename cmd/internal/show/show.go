@@ -91,6 +91,13 @@ func Read(ctx context.Context, opt Options) (*Result, error) {
 			return nil, err
 		}
 	}
+	r.conclude()
+	r.locate()
+	return &r.result, nil
+}
+
+// conclude puts what was read in order: that of the arguments changes nothing.
+func (r *reading) conclude() {
 	if r.ranks != nil {
 		slices.SortStableFunc(r.ranks.Facts, compareFacts)
 		for _, f := range r.ranks.Facts {
@@ -100,8 +107,6 @@ func Read(ctx context.Context, opt Options) (*Result, error) {
 	slices.SortStableFunc(r.result.Documents, compareDocuments)
 	r.missed()
 	r.result.Findings, r.result.Errors, r.result.Warnings = r.out.Findings(), r.out.Errors(), r.out.Warnings()
-	r.locate()
-	return &r.result, nil
 }
 
 // compareFacts orders artifacts by rank, those that name none last.

@@ -129,27 +129,13 @@ func (d *Document) explain(width int) (lines []string) {
 				continue
 			}
 			for i, text := range e.Text {
-				mark := "    "
+				first := "    "
 				if i == 0 {
-					mark = fmt.Sprintf("%s[%s]: ", e.Severity, e.Kind)
-					lines = append(lines, hanging(mark, text, width)...)
-					continue
+					first, text = "  ", fmt.Sprintf("%s[%s]: %s", e.Severity, e.Kind, text)
 				}
-				lines = append(lines, table.Paragraph(mark, text, width)...)
+				lines = append(lines, table.Hanging(first, "    ", text, width)...)
 			}
 		}
-	}
-	return lines
-}
-
-// hanging is a paragraph whose further lines are indented by four, however long its mark.
-func hanging(mark, text string, width int) []string {
-	if width > 0 {
-		width -= 2
-	}
-	lines := table.Paragraph("  ", mark+text, width)
-	for i := range lines[1:] {
-		lines[i+1] = "  " + lines[i+1]
 	}
 	return lines
 }

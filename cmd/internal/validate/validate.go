@@ -58,6 +58,7 @@ type Result struct {
 	Files            []File            // every file that was looked at, by path
 	Runs             []Run
 	Merged           []Merged
+	Sidecars         []Sidecar
 }
 
 // File is what became of one file.
@@ -130,6 +131,7 @@ func (v *validation) check() {
 		v.result.Runs = append(v.result.Runs, run)
 	}
 	v.checkMerged(accepted)
+	v.checkSidecars()
 	v.checkSchemas()
 	v.reportUnknown()
 }
