@@ -1,0 +1,89 @@
+package jsonspan
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fpm-project/fpm/internal/jsonstream"
+	"github.com/fpm-project/fpm/internal/jsonvalue"
+)
+
+// everyDifference is what Each must yield, by way of trees.
+func everyDifference(x, y *jsonvalue.Value) (list []Difference) {
+	jsonvalue.Diff(x, y, "", func(d jsonvalue.Difference) bool {
+		want := Difference{Pointer: d.Pointer, AbsentA: d.A == nil, AbsentB: d.B == nil, OffB: offset(d.B, d.Parent)}
+		if d.A != nil {
+			want.OffA = d.A.Offset
+		}
+		list = append(list, want)
+		return true
+	})
+	return list
+}
+
+// each returns what Each yields for two documents.
+func each(t *testing.T, c *Comparer, a, b []byte) (list []Difference) {
+	t.Helper()
+	_, spanA, _ := sound(a)
+	_, spanB, _ := sound(b)
+	err := c.Each(bytes.NewReader(a), spanA, bytes.NewReader(b), spanB, func(d Difference) error { list = append(list, d); return nil })
+	if err != nil {
+		t.Fatalf("%q and %q: %v", a, b, err)
+	}
+	return list
+}
+
+func TestEach(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		d := randomDocument(r, 4)
+		other := d.clone()
+		for range r.IntN(5) {
+			other.mutate(r)
+		}
+		if r.IntN(2) == 0 {
+			other.shuffle(r)
+		}
+		a, b := d.spell(nil, layouts[r.IntN(len(layouts))]), other.spell(r, layouts[r.IntN(len(layouts))])
+		x, _, okA := sound(a.b)
+		y, _, okB := sound(b.b)
+		if !okA || !okB {
+			t.Fatalf("%q or %q is unsound", a.b, b.b)
+		}
+		want := everyDifference(x, y)
+		for how, c := range comparers() {
+			if diff := cmp.Diff(want, each(t, c, a.b, b.b)); diff != "" {
+				t.Fatalf("%s: %q and %q (-want +got):\n%s", how, a.b, b.b, diff)
+			}
+		}
+	}
+}
+
+func TestEachEnds(t *testing.T) {
+	enough := errors.New("enough")
+	for how, c := range comparers() {
+		for _, pair := range [][2]string{{"[1, 2]", "[3, 4]"}, {`{"a": 1, "b": 2}`, `{"c": 1, "d": 2}`}, {"[]", "[1, 2]"}, {"[1, 2]", "[]"}, {"1", "2"}, {"1", "[]"}} {
+			n := 0
+			a, b := pair[0], pair[1]
+			err := c.Each(bytes.NewReader([]byte(a)), whole(a), bytes.NewReader([]byte(b)), whole(b), func(Difference) error { n++; return enough })
+			if !errors.Is(err, enough) || n != 1 {
+				t.Errorf("%s: %s and %s: %d differences, %v", how, a, b, n, err)
+			}
+		}
+	}
+}
+
+func TestEachOfUnreadableText(t *testing.T) {
+	c := New()
+	c.small = 0
+	text := `{"a": [1, 2, 3]}`
+	err := c.Each(bytes.NewReader([]byte(text)), whole(text), failing{}, whole(text), func(Difference) error { return nil })
+	var read *jsonstream.ReadError
+	if !errors.As(err, &read) {
+		t.Errorf("%v", err)
+	}
+}
