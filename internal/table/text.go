@@ -127,18 +127,25 @@ func Fields(fields []Field, width int) (lines []string) {
 
 // Paragraph returns a text wrapped, its first line behind a mark and the others indented
 // as far.
-func Paragraph(mark, text string, width int) (lines []string) {
+func Paragraph(mark, text string, width int) []string {
+	return Hanging(mark, strings.Repeat(" ", Width(mark)), text, width)
+}
+
+// Hanging returns a text wrapped, its first line behind one mark and the others behind
+// another.
+func Hanging(first, rest, text string, width int) (lines []string) {
 	width = bounded(width)
-	indent := Width(mark)
 	room := width
 	if width > 0 {
-		room = max(width-indent, 1)
+		room = max(width-max(Width(first), Width(rest)), 1)
 	}
 	for i, line := range Wrap(Text(text), room) {
-		if i > 0 {
-			mark = strings.Repeat(" ", indent)
+		if i == 0 {
+			line = first + line
+		} else {
+			line = rest + line
 		}
-		lines = append(lines, mark+line)
+		lines = append(lines, line)
 	}
 	return lines
 }
