@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/fpm-project/fpm/cmd/internal/synthesis"
 	"github.com/fpm-project/fpm/internal/detect"
+	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/simulate"
 	"github.com/fpm-project/fpm/schemas"
@@ -93,7 +95,7 @@ func (g *vectorMaker) add(t *testing.T, rule finding.Rule) {
 	t.Helper()
 	v := vectors.Vector{
 		Rule: string(rule.ID), Level: string(rule.Level), Severity: string(rule.Severity),
-		Flags: vectorFlags(rule), Entails: []string{},
+		Command: checking(rule), Entails: []string{},
 	}
 	b, ok := synthesis.Find(rule.ID)
 	if !ok {
@@ -203,17 +205,6 @@ func about(rule finding.ID, files map[string][]byte) map[string][]byte {
 
 func isAny(rule finding.ID, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(string(rule), p) })
-}
-
-// vectorFlags are the flags of fpm validate that a rule needs.
-func vectorFlags(rule finding.Rule) []string {
-	switch {
-	case rule.ID == finding.SchemaViolation:
-		return []string{"--schema"}
-	case rule.Level == finding.Strict:
-		return []string{"--strict"}
-	}
-	return []string{}
 }
 
 // schemaOf names the schema of a file by its content, empty for none.
@@ -328,6 +319,40 @@ func TestVectorsAreSmall(t *testing.T) {
 	}
 }
 
+// TestVectorVerdicts checks every set of files. One that passes gives no finding. One that
+// fails gives the rule and those that it entails, and no others.
+func TestVectorVerdicts(t *testing.T) {
+	passed := map[string]bool{} // sets are shared
+	for _, v := range vectors.Index() {
+		t.Run(v.Rule, func(t *testing.T) {
+			if key := fmt.Sprint(v.Command, v.Pass); !passed[key] {
+				passed[key] = true
+				if got := checkSet(t, v.Command, v.Pass); got.status != exitcode.OK || len(got.rules) > 0 {
+					t.Errorf("the passing set: %+v", got)
+				}
+			}
+			want := append(slices.Clone(v.Entails), v.Rule)
+			slices.Sort(want)
+			got := checkSet(t, v.Command, v.Fail)
+			if diff := cmp.Diff(want, got.rules); diff != "" {
+				t.Errorf("%s\n(-want +got):\n%s", got.text, diff)
+			}
+			if rejects := v.Severity == string(finding.Error); rejects != (got.status == exitcode.Rejected) || !rejects && got.status != exitcode.OK {
+				t.Errorf("exit status %d: %s", got.status, got.text)
+			}
+		})
+	}
+}
+
+func checkSet(t *testing.T, command []string, set []vectors.File) outcome {
+	t.Helper()
+	dir := t.TempDir()
+	if err := vectors.Copy(dir, set); err != nil {
+		t.Fatal(err)
+	}
+	return checkRun(t, command, dir)
+}
+
 // inSchemas are the rules that the vectors break in a way that the JSON Schemas express: a
 // type, a value of a closed set, a bound, a key that must be there. The others are about
 // how values fit together, or about the text.
@@ -379,4 +404,3 @@ func readVector(t *testing.T, f vectors.File) []byte {
 	}
 	return text
 }
-

@@ -157,7 +157,7 @@ func resultBreaks() []mutation {
 	}, {
 		Break: Break{Rule: finding.ResultPoint, How: "a point of the last rank's results has another reason than its group's"},
 		result: inFirstResult(func(_ *run, result pyjson.Object) {
-			set(result, pyjson.Array{"explicit"}, "point", "sample_reasons")
+			set(result, "explicit", "point", "sample_reasons", 0)
 		}),
 	}, {
 		Break: Break{Rule: finding.ResultFPMCount, How: "a result of the last rank has no list of metrics"},

@@ -10,7 +10,7 @@
 //		if err := vectors.Copy(dir, v.Fail); err != nil {
 //			t.Fatal(err)
 //		}
-//		… // check dir, with v.Flags, and expect v.Rule and v.Entails
+//		… // fpm v.Command dir, and expect v.Rule and v.Entails
 //	}
 //
 // The documents are synthetic and as small as such documents can be: one or two ranks, one
@@ -39,12 +39,14 @@ func (f File) Read() ([]byte, error) { return files.ReadFile(f.Path) }
 
 // Vector is a rule with files that keep it and files that break it.
 type Vector struct {
-	Rule     string   `json:"rule"`     // id of the rule
-	Level    string   `json:"level"`    // of the rule: merge, strict, probe or trace
-	Severity string   `json:"severity"` // of the rule: error, or warning for one that rejects nothing
-	How      string   `json:"how"`      // what is wrong with the failing set
-	Flags    []string `json:"flags"`    // of fpm validate, for the rule to be applied
-	Entails  []string `json:"entails"`  // rules that are reported with it
+	Rule     string `json:"rule"`     // id of the rule
+	Level    string `json:"level"`    // of the rule: merge, strict, probe or trace
+	Severity string `json:"severity"` // of the rule: error, or warning for one that rejects nothing
+	How      string `json:"how"`      // what is wrong with the failing set
+	// Command is what checks a set: arguments of fpm, before the directory, or for
+	// probe-report before the merged artifact in it.
+	Command []string `json:"command"`
+	Entails []string `json:"entails"` // rules that are reported with it
 	// Schema tells that a document of the failing set breaks its JSON Schema, too.
 	Schema bool   `json:"schema"`
 	Pass   []File `json:"pass"`

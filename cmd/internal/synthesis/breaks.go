@@ -56,17 +56,21 @@ func mergedBreaks() (all []mutation) {
 		{finding.MergedStatus, replace("usable", "false"), false, "the merged artifact is complete and not usable"},
 		{finding.MergedCoverage, replace("skipped_points", "[null]"), false, "the merged artifact lists a skipped point and counts none"},
 		{finding.MergedGroups, replace("iteration_groups/0/complete", "false"), false, "a group of the merged artifact is not complete"},
-		{finding.MergedResults, replace("results/0/point/sample_reasons", `["explicit"]`), false, "a point of the merged artifact's results has another reason than its group's"},
+		{finding.MergedResults, replace("results/0/point/sample_reasons/0", `"explicit"`), false, "a point of the merged artifact's results has another reason than its group's"},
 		{finding.MergedTiming, replaceBy("timing/benchmark_elapsed_seconds", later), false, "the merged artifact's elapsed seconds are those of no rank"},
 		{finding.MergedLedger, put("warmup_evidence", `{"status": "unavailable", "records": []}`), true, "the merged artifact still has a rank's own ledger"},
 		{finding.MergedEngine, replace("engine/parallel/data_parallel_rank", "0"), false, "the merged artifact's engine is that of a rank"},
 		{finding.MergedPaths, replace("worker_probe_path", `"elsewhere.json"`), false, "the merged artifact's sidecar has a name of its own"},
 		{finding.MergedDiffers, replace("config/timeout", "1800"), false, "the merged artifact has another time-out than its rank files"},
 	} {
-		all = append(all, mutation{
+		m := mutation{
 			Break:  Break{Break: simulate.Break{Rule: b.rule, How: b.how, Evidence: b.evidence}, Kind: WithMerged},
 			merged: b.change,
-		})
+		}
+		if b.rule != finding.MergedDiffers && b.rule != finding.MergedIdentity { // without an id it is of no run
+			m.Beside = []finding.ID{finding.MergedDiffers}
+		}
+		all = append(all, m)
 	}
 	return all
 }

@@ -44,6 +44,9 @@ func (k Kind) String() string {
 type Break struct {
 	simulate.Break
 	Kind Kind // what is written of the run: what the rule is about, and what that is made of
+	// Beside are rules that are reported with it only when all files of the run are checked
+	// together.
+	Beside []finding.ID
 }
 
 // Breakable returns every rule that [Run] can break, in the order of the rule table.
