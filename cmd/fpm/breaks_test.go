@@ -42,9 +42,10 @@ func checking(rule finding.Rule) []string {
 
 // outcome is what a command says of a run.
 type outcome struct {
-	status exitcode.Code
-	rules  []string // of its findings, sorted, each once
-	text   string   // all it printed
+	status   exitcode.Code
+	rules    []string // of its findings, sorted, each once
+	pointers []string // of its findings
+	text     string   // all it printed
 }
 
 // fpm runs the program.
@@ -64,7 +65,7 @@ func checkRun(t *testing.T, command []string, dir string) outcome {
 	}
 	status, stdout, stderr := fpm(t, slices.Concat(command, []string{"--format", "json", "--max-findings", "1000", path})...)
 	var report struct {
-		Findings []struct{ Rule string }
+		Findings []struct{ Rule, Pointer string }
 	}
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
 		t.Fatalf("%s%s: %v", stdout, stderr, err)
@@ -72,6 +73,7 @@ func checkRun(t *testing.T, command []string, dir string) outcome {
 	got := outcome{status: status, rules: []string{}, text: stdout + stderr}
 	for _, f := range report.Findings {
 		got.rules = append(got.rules, f.Rule)
+		got.pointers = append(got.pointers, f.Pointer)
 	}
 	slices.Sort(got.rules)
 	got.rules = slices.Compact(got.rules)
