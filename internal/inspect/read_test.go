@@ -74,7 +74,7 @@ func TestFacts(t *testing.T) {
 		File: "x.json", Rank: 1, Size: 3, RunID: "run", GridDigest: "grid", Status: "partial", StopReason: "timeout",
 		Valid: &no, Usable: &yes, TimingValid: &yes, Expected: 4, Completed: 2, SkippedCount: 1, Missing: []string{"decode"},
 		StartedAt: "a", CompletedAt: "b", Elapsed: 2.5, Measured: 1,
-		Blocks:  map[string]*jsonvalue.Value{"config": jsontest.Parse(t, `{"mode": "agg"}`), "kvwarm": jsontest.Parse(t, "null")},
+		Blocks: map[string]*jsonvalue.Value{"config": jsontest.Parse(t, `{"mode": "agg"}`), "kvwarm": jsontest.Parse(t, "null")},
 		BlockAt: map[string]int64{"config": at(`{"mode"`), "kvwarm": at(`null,
 	"skipped_points"`)},
 		Skipped: []Skipped{{
@@ -375,8 +375,11 @@ func FuzzRead(f *testing.F) {
 		jsontest.Shuffle(random, root)
 		f.Add(string(root.AppendCompact(nil)))
 	}
-	for _, opt := range []simulate.Options{{Ranks: 2, Points: 2, Raw: 2}, {Ranks: 1, Points: 2, Raw: 1, Legacy: true}} {
-		f.Add(string(jsontest.Parse(f, simulated(f, opt)[0]).AppendCompact(nil)))
+	// The tool takes a minute to make a long seed's offspring small.
+	for _, opt := range []simulate.Options{{Ranks: 1, Points: 2, Raw: 1}, {Ranks: 2, Points: 1, Raw: 1, Legacy: true}} {
+		root := jsontest.Parse(f, simulated(f, opt)[0])
+		jsontest.Apply(f, root, jsontest.Del("/engine"), jsontest.Del("/cudagraph"), jsontest.Del("/limits"), jsontest.Del("/synchronization"))
+		f.Add(string(root.AppendCompact(nil)))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		_, err := jsonstream.Check(strings.NewReader(text), jsonstream.Limits{})
