@@ -27,6 +27,9 @@ type Column struct {
 	Priority int
 	// Flex lets the cells be cut, so that the column takes what room is left.
 	Flex bool
+	// Plural, where set, is what several columns of a kind are called together in the line
+	// about columns: "rank columns".
+	Plural string
 }
 
 // Table is a table. A row may have fewer cells than there are columns; a column without
@@ -119,22 +122,41 @@ func (t *Table) grid(rows [][]string) *grid {
 // fit makes the table fit and returns the titles of the columns that were left out, in
 // their order.
 func (g *grid) fit(width int) []string {
-	var gone []string
+	var gone []Column
 	order := slices.Clone(g.columns)
 	for width > 0 && g.least() > width && len(g.columns) > 1 {
 		i := g.first()
-		gone = append(gone, g.columns[i].Title)
+		gone = append(gone, g.columns[i])
 		g.columns, g.cells, g.widths = slices.Delete(g.columns, i, i+1), slices.Delete(g.cells, i, i+1), slices.Delete(g.widths, i, i+1)
 	}
 	if width > 0 {
 		g.squeeze(width)
 	}
-	slices.SortStableFunc(gone, func(a, b string) int { return position(order, a) - position(order, b) })
-	return gone
+	slices.SortStableFunc(gone, func(a, b Column) int { return position(order, a) - position(order, b) })
+	return names(gone)
 }
 
-func position(columns []Column, title string) int {
-	return slices.IndexFunc(columns, func(c Column) bool { return c.Title == title })
+func position(columns []Column, c Column) int {
+	return slices.IndexFunc(columns, func(o Column) bool { return o == c })
+}
+
+// names returns the titles of columns; several of a kind have one name.
+func names(columns []Column) (list []string) {
+	kinds := map[string]int{}
+	for _, c := range columns {
+		kinds[c.Plural]++
+	}
+	for _, c := range columns {
+		n := kinds[c.Plural]
+		switch {
+		case c.Plural == "" || n == 1:
+			list = append(list, c.Title)
+		case n > 1:
+			list = append(list, fmt.Sprintf("%d %s", n, c.Plural))
+			kinds[c.Plural] = 0
+		}
+	}
+	return list
 }
 
 // first returns the column that is the first to go.

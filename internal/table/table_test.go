@@ -75,6 +75,25 @@ a
 x
 (left out for lack of room: rank 32-63)
 `},
+		{"columns of a kind", &Table{
+			Columns: []Column{{Title: "a"}, {Title: "rank 0 [ms]", Priority: 2, Plural: "ranks"}, {Title: "rank 1 [ms]", Priority: 2, Plural: "ranks"}, {Title: "rank 2 [ms]", Priority: 2, Plural: "ranks"}},
+			Rows:    [][]string{{"x", "1", "2", "3"}},
+		}, 20, 0, `
+a  rank 0 [ms]
+x  1
+(left out for lack
+of room: 2 ranks)
+`},
+		{"one of a kind", &Table{
+			Columns: []Column{{Title: "a"}, {Title: "rank 0 [ms]", Priority: 2, Plural: "ranks"}, {Title: "rank 1 [ms]", Priority: 2, Plural: "ranks"}},
+			Rows:    [][]string{{"x", "1", "2"}},
+		}, 20, 0, `
+a  rank 0 [ms]
+x  1
+(left out for lack
+of room: rank 1
+[ms])
+`},
 		{"flexible columns shrink", &Table{
 			Columns: []Column{{Title: "setting"}, {Title: "value", Flex: true}, {Title: "shape", Flex: true}},
 			Rows:    [][]string{{"sizes", "[1,2,4,8,16,32,64,128,256]", "{\"batch\":256}"}, {"mode", "FULL", "x"}},

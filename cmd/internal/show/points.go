@@ -41,8 +41,8 @@ func (d *Document) points() *table.Table {
 		{Title: "point", Right: true},
 		{Title: "phase"},
 		{Title: "batch", Right: true},
-		{Title: "prefill", Right: true, Priority: 1},
-		{Title: "KV", Right: true, Priority: 1},
+		{Title: "prefill tok", Right: true, Priority: 1},
+		{Title: "KV tok", Right: true, Priority: 1},
 		{Title: "regime", Priority: 5, Flex: true},
 		{Title: "expected", Priority: 4},
 		{Title: "observed", Priority: 3},
@@ -66,7 +66,7 @@ func (d *Document) points() *table.Table {
 		columns = 0 // the wall time is that of the one rank
 	}
 	for rank := range columns {
-		t.Columns = append(t.Columns, table.Column{Title: fmt.Sprintf("rank %d [ms]", rank), Right: true, Priority: 8})
+		t.Columns = append(t.Columns, table.Column{Title: fmt.Sprintf("rank %d [ms]", rank), Right: true, Priority: 8, Plural: "columns of single ranks"})
 	}
 	if ranks > maxRankColumns {
 		t.More = []string{fmt.Sprintf("rank %d to rank %d [ms]", columns, ranks-1)}

@@ -186,7 +186,7 @@ func (r *reading) byName(base artifact.Base, first, given string) {
 		path, err = artifact.Locate(base, 0)
 		switch {
 		case errors.Is(err, artifact.ErrTwoForms):
-			r.failf(exitcode.Usage, "", "name the file that is meant", "%s", err)
+			r.failf(exitcode.Usage, "", "", "%s", err)
 			return
 		case err != nil && len(siblings) == 0:
 			r.failf(exitcode.Failed, first, missingHint(given, first), "no such file")
@@ -216,7 +216,7 @@ func (r *reading) sibling(base artifact.Base, rank, size int) {
 			r.opt.Warn(fmt.Sprintf("%s is left out: the run has %d ranks, so the file is another run's", base.Rank(rank), size))
 		}
 	case errors.Is(err, artifact.ErrTwoForms):
-		r.failf(exitcode.Usage, "", "name the files that are meant", "%s", err)
+		r.failf(exitcode.Usage, "", "", "%s", err)
 	case err != nil:
 		r.fail(err)
 	default:

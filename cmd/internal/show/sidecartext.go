@@ -74,7 +74,7 @@ func (s *Sidecar) replies() *table.Table {
 	t := &table.Table{Noun: "replies", Total: s.Total, Columns: []table.Column{
 		{Title: "DP", Right: true}, {Title: "worker", Right: true}, {Title: "TP", Right: true, Priority: 3}, {Title: "PP", Right: true, Priority: 3}, {Title: "PCP", Right: true, Priority: 3},
 		{Title: "attention", Flex: true}, {Title: "layers", Right: true, Priority: 2}, {Title: "MLA prefill", Priority: 2, Flex: true},
-		{Title: "graph mode", Flex: true}, {Title: "sizes", Right: true, Priority: 4}, {Title: "capture errors", Right: true, Priority: 1}, {Title: "issues", Flex: true},
+		{Title: "graph mode", Flex: true}, {Title: "sizes", Right: true, Priority: 4}, {Title: "capture errors", Right: true, Priority: 1}, {Title: "issues", Priority: 1, Flex: true},
 	}}
 	for _, r := range s.Replies {
 		captures := ""

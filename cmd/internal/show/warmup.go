@@ -29,7 +29,7 @@ func (d *Document) timelines() (list []timeline) {
 		events, unplaced := inspect.Timeline(f)
 		title := fmt.Sprintf("warmup of %s: %s, %s", who, cmp.Or(f.WarmupStatus, "no ledger"), count(f.WarmupTotal, "record", "records"))
 		if unplaced > 0 {
-			title += fmt.Sprintf("; %s without a forward index, which have no place in it", count(unplaced, "point", "points"))
+			title += fmt.Sprintf("; points that have no forward index, and no place here: %d", unplaced)
 		}
 		list = append(list, timeline{title, eventTable(events)})
 	}
