@@ -11,6 +11,9 @@
 //
 // [Run] reports every broken rule as a finding and writes only when there is none. What
 // could not be done at all (a missing file, a full disk) is a failure beside them.
+//
+// [CheckMerged] is the way back: it judges a merged artifact by itself, with the same
+// readers, and derives it from its rank files once more to compare.
 package merge
 
 import (

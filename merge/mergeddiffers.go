@@ -76,7 +76,7 @@ func (c *mergedCheck) sameRun() bool {
 	var lacking, beyond, given artifact.RankSet
 	for _, f := range c.again.files {
 		given = append(given, f.rank)
-		if !slices.Contains(c.source, f.rank) {
+		if _, ok := slices.BinarySearch(c.source, f.rank); !ok {
 			beyond = append(beyond, f.rank)
 		}
 	}
