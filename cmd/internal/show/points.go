@@ -35,8 +35,8 @@ func (d *Document) pointsTitle() string {
 // maxRankColumns is how many ranks have a column at most; no terminal shows more.
 const maxRankColumns = 64
 
-// points is the table of points.
-func (d *Document) points() *table.Table {
+// points is the table of points, of the first so many; 0 is all.
+func (d *Document) points(limit int) *table.Table {
 	t := &table.Table{Noun: "points", Columns: []table.Column{
 		{Title: "point", Right: true},
 		{Title: "phase"},
@@ -57,9 +57,13 @@ func (d *Document) points() *table.Table {
 		return t
 	}
 	t.Total = f.PointsTotal
+	points := f.Points
+	if limit > 0 {
+		points = points[:min(limit, len(points))]
+	}
 	ranks := 0
-	for i := range f.Points {
-		ranks = max(ranks, len(f.Points[i].Walls))
+	for i := range points {
+		ranks = max(ranks, len(points[i].Walls))
 	}
 	columns := min(ranks, maxRankColumns)
 	if ranks == 1 {
@@ -72,10 +76,16 @@ func (d *Document) points() *table.Table {
 		t.More = []string{fmt.Sprintf("rank %d to rank %d [ms]", columns, ranks-1)}
 	}
 	regimes := d.regimes()
-	for i := range f.Points {
-		t.Rows = append(t.Rows, pointRow(&f.Points[i], regimes[f.Points[i].ID], columns))
+	for i := range points {
+		t.Rows = append(t.Rows, pointRow(&points[i], regimes[points[i].ID], columns))
 	}
 	return t
+}
+
+// pointLines lays the table of points out, with its legend.
+func (d *Document) pointLines(l Layout, usual int) []string {
+	limit := l.rows(usual)
+	return append(d.points(limit).Lines(l.Width, limit), d.legend(l.Width)...)
 }
 
 func pointRow(p *inspect.Point, regimes []string, ranks int) []string {

@@ -78,7 +78,8 @@ type reading struct {
 	opt    Options
 	out    *finding.Collector
 	result Result
-	ranks  *Document // of the rank artifacts
+	ranks  *Document       // of the rank artifacts
+	seen   map[string]bool // files by their absolute path
 }
 
 // Read reads the files that the paths stand for. The error is that of ctx, when it was
@@ -201,7 +202,9 @@ func (r *reading) byName(base artifact.Base, first, given string) {
 		if f == nil || f.Rank > 0 {
 			return // no rank artifact, or one that was renamed
 		}
-		size = f.Size
+		if f.Size > 0 {
+			size = f.Size
+		}
 	}
 	for _, rank := range siblings {
 		r.sibling(base, rank, size)
@@ -249,7 +252,7 @@ func siblings(base artifact.Base) (ranks []int) {
 
 // file reads one file into its document and returns the facts of a rank artifact.
 func (r *reading) file(path string) (facts *inspect.Facts) {
-	if r.ctx.Err() != nil {
+	if r.ctx.Err() != nil || r.again(path) {
 		return nil
 	}
 	in, err := input.Open(path, input.Options{})
@@ -267,6 +270,19 @@ func (r *reading) file(path string) (facts *inspect.Facts) {
 	r.fault(path, err)
 	r.fail(in.Close())
 	return facts
+}
+
+// again tells whether a file was named before.
+func (r *reading) again(path string) bool {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	if r.seen == nil {
+		r.seen = map[string]bool{}
+	}
+	seen := r.seen[path]
+	r.seen[path] = true
+	return seen
 }
 
 // content reads what a file holds. Errors about its text become findings.
@@ -289,8 +305,11 @@ func (r *reading) content(path string, src io.ReaderAt) (*inspect.Facts, error) 
 	case detect.Sidecar:
 		return nil, r.sidecar(path, src)
 	}
-	scope := finding.Scope{Out: r.out, File: path, Rank: finding.NoRank}
-	scope.Says(finding.InputKind, "", 0, "this is nothing that fpm show knows", "a rank artifact, a merged artifact or a worker-probe sidecar", cmp.Or(file.What, "an unknown file"))
+	r.out.Add(finding.Finding{
+		Rule: finding.InputKind, File: path, Rank: finding.NoRank, Message: "this is nothing that fpm show can show",
+		Expected: "a rank artifact, a merged artifact or a worker-probe sidecar", Actual: cmp.Or(file.What, "an unknown file"),
+		Hint: "name the files that the self-benchmark or fpm wrote",
+	})
 	return nil, nil
 }
 

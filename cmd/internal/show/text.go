@@ -64,12 +64,12 @@ func (d *Document) Text(sel Selection, l Layout) (lines []string) {
 	if sel.none() {
 		section(d.title(), table.Fields(d.fields(), l.Width))
 		section("explanations", d.explain(l.Width))
-		section(d.pointsTitle(), append(d.points().Lines(l.Width, l.rows(fewRows)), d.legend(l.Width)...))
+		section(d.pointsTitle(), d.pointLines(l, fewRows))
 		return append(lines, table.Paragraph("", d.closing(), l.Width)...)
 	}
 	section(d.title(), nil)
 	if sel.Points {
-		section(d.pointsTitle(), append(d.points().Lines(l.Width, l.rows(manyRows)), d.legend(l.Width)...))
+		section(d.pointsTitle(), d.pointLines(l, manyRows))
 	}
 	if sel.Warmup {
 		for _, t := range d.timelines() {
