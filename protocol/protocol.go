@@ -9,7 +9,9 @@
 // forward passes, its clock stamps and its CUDA graph dispatch.
 //
 // [Check] reads the declaration, [Reader.Read] one FPM. Both report what breaks a rule
-// (protocol.*, measurement.*, sample.*) and go on. Nothing is ever concluded from missing
+// (protocol.*, measurement.*, sample.*) and go on. Beyond what a merge asks, [CheckValues]
+// judges the declaration's values, and [EvidenceReader] reads a measurement in typed form
+// and judges it as stricter consumers do (protocol.value, measurement.strict). Nothing is ever concluded from missing
 // evidence: a legacy run without these blocks is sound, and has none.
 package protocol
 

@@ -7,7 +7,9 @@
 //
 // [Read] checks a ledger by itself (warmup.ledger, .record, .range, .count) and keeps a
 // few numbers a record; [Ledger.Reference] and [Ledger.Overlap] hold a measurement against
-// it (warmup.reference, warmup.overlap). A completed warmup does not prove that a graph or a
+// it (warmup.reference, warmup.overlap). [Walk] reads a ledger in typed form, record by
+// record; [CheckStrict] and [History.CheckResult] judge it as stricter consumers do
+// (warmup.strict). A completed warmup does not prove that a graph or a
 // kernel was warmed, and nothing here concludes so. Decode real-KV warmup is not in the
 // ledger at all.
 package warmup

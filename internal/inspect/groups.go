@@ -15,6 +15,7 @@ import (
 const (
 	maxWalls    = 1 << 22 // wall times of all points
 	maxDispatch = 16      // modes of one point
+	maxShared   = 1 << 14 // different histograms of a file; points beyond have none
 )
 
 // groupReader reads iteration_groups.
@@ -50,7 +51,6 @@ type fpm struct {
 	wall      jsonstream.Float
 	scheduled jsonstream.Field // kind and place of scheduled_requests
 	forward   int64
-	measured  bool // there is a benchmark_measurement
 }
 
 func (x *groupReader) read(s *jsonstream.Scanner) error {
@@ -141,8 +141,8 @@ func (x *groupReader) readRankResults() error {
 // take notes what the FPM of a rank says.
 func (x *groupReader) take(rank jsonstream.Field) {
 	g := &x.g
-	if !rank.NonNegative() || rank.Int > artifact.MaxRank || x.walls+int(rank.Int) >= maxWalls {
-		return
+	if !rank.NonNegative() || rank.Int > artifact.MaxRank || !x.room(int(rank.Int)+1) {
+		return // also so that no time is spent on what is not kept
 	}
 	n := int(rank.Int)
 	for len(g.walls) <= n {
@@ -206,13 +206,18 @@ func (x *groupReader) sample(raw *protocol.RawSample) error {
 	return nil
 }
 
+// room tells whether the facts have room for a point with so many wall times.
+func (x *groupReader) room(walls int) bool {
+	return len(x.r.f.Points) < MaxPoints && x.walls+max(walls, x.r.f.Size) <= maxWalls
+}
+
 // keep adds the point to the facts.
 func (x *groupReader) keep() {
 	f, g := x.r.f, &x.g
-	n := max(len(g.walls), f.Size)
-	if f.PointsTotal++; len(f.Points) == MaxPoints || x.walls+n > maxWalls {
+	if f.PointsTotal++; !x.room(len(g.walls)) {
 		return
 	}
+	n := max(len(g.walls), f.Size)
 	x.walls += n
 	walls := make([]float64, n)
 	for i := copy(walls, g.walls); i < n; i++ {
@@ -268,7 +273,7 @@ func (d *dispatches) shared() []Dispatch {
 		d.key = binary.AppendUvarint(append(append(d.key, x.Mode...), 0), uint64(x.Samples))
 	}
 	list, ok := d.known[string(d.key)]
-	if !ok {
+	if !ok && len(d.known) < maxShared {
 		if d.known == nil {
 			d.known = map[string][]Dispatch{}
 		}

@@ -8,7 +8,7 @@ import (
 
 const (
 	maxReasons     = 16   // of one point
-	maxReasonLists = 4096 // different ones of a file; points beyond have none
+	maxReasonLists = 1024 // different ones of a file; points beyond have none
 )
 
 // markers are the reasons that tell how a point's KV cache was filled.

@@ -430,9 +430,9 @@ func (r *reader) shape(span jsonstream.Span) (string, error) {
 		return "", err
 	}
 	if tree == nil {
-		return r.texts.keep(jsonstream.Excerpt(r.src, span.Off, most-len(cut))), nil
+		return jsonstream.Excerpt(r.src, span.Off, most-len(cut)), nil
 	}
-	return r.texts.keep(tree.Excerpt(most)), nil
+	return tree.Excerpt(most), nil
 }
 
 // judge applies the strict rules about what was read as a whole.

@@ -66,52 +66,64 @@ type SampleDetail struct {
 	Unpadded, Padded, Paddings int64   // tokens; -1 unknown
 }
 
-// errRead ends the reading of a document whose rest nobody asks for.
+// errRead ends a search.
 var errRead = errors.New("read")
 
 // ReadPoint reads what an artifact says about the samples of the point with a benchmark
 // id: in a rank artifact, or a merged one, those of every rank. The error is [ErrNoPoint]
 // when there is none, else one of reading src or of the document's text up to the point.
 func ReadPoint(src io.ReaderAt, id int64) (*PointDetail, error) {
-	s := jsonstream.New(src, 0, 0, jsonstream.Trusted, jsonstream.Limits{})
-	at, position := int64(-1), 0
-	_, _, err := s.Object(func(name []byte) (err error) {
-		if string(name) != "iteration_groups" {
-			_, err = s.Skip()
-			return err
-		}
-		_, _, err = s.Array(func(i int) error {
-			found := false
-			off, _, err := s.Object(func(name []byte) error {
-				if string(name) != "benchmark_id" {
-					_, err := s.Skip()
-					return err
-				}
-				f, err := s.Field()
-				found = f.Is(id)
-				return err
-			})
-			if err == nil && found {
-				at, position, err = off, i, errRead
-			}
-			return err
-		})
-		return err
-	})
-	switch {
-	case at < 0 && err == nil:
-		return nil, ErrNoPoint
-	case at < 0:
+	at, position, err := findPoint(src, id)
+	if err != nil {
 		return nil, err
 	}
 	d := &detailReader{
-		s: jsonstream.New(src, at, 0, jsonstream.Trusted, jsonstream.Limits{}),
-		r: &reader{src: src, texts: texts{known: map[string]string{}}},
+		s:        jsonstream.New(src, at, 0, jsonstream.Trusted, jsonstream.Limits{}),
+		r:        &reader{src: src, texts: texts{known: map[string]string{}}},
+		evidence: protocol.NewEvidenceReader(src, protocol.Contract{}),
 	}
-	d.evidence = protocol.NewEvidenceReader(src, protocol.Contract{})
 	d.evidence.Detail, d.evidence.Sample = true, d.sample
 	d.p.Position = position
-	return &d.p, d.read()
+	if err := d.read(); err != nil {
+		return nil, err
+	}
+	return &d.p, nil
+}
+
+// findPoint returns the offset and the position of the first group with a benchmark id.
+func findPoint(src io.ReaderAt, id int64) (at int64, position int, err error) {
+	s := jsonstream.New(src, 0, 0, jsonstream.Trusted, jsonstream.Limits{})
+	group := func(i int) error {
+		found := false
+		off, _, err := s.Object(func(name []byte) error {
+			if string(name) != "benchmark_id" {
+				_, err := s.Skip()
+				return err
+			}
+			f, err := s.Field()
+			found = f.Is(id)
+			return err
+		})
+		if err == nil && found {
+			at, position, err = off, i, errRead
+		}
+		return err
+	}
+	_, _, err = s.Object(func(name []byte) (err error) {
+		if string(name) == "iteration_groups" {
+			_, _, err = s.Array(group)
+		} else {
+			_, err = s.Skip()
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, errRead):
+		return at, position, nil
+	case err == nil:
+		err = ErrNoPoint
+	}
+	return 0, 0, err
 }
 
 // detailReader reads one iteration group for its samples.
