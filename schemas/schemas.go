@@ -16,6 +16,9 @@
 //	                                       ├──▶ violations, by pointer
 //	document ──▶ strict JSON, bounded numbers ─┘
 //
+// [CheckStream] does the same with a document of any size, and holds little of it: see
+// [Stream].
+//
 // An integer is a number without fraction or exponent, as everywhere in this program:
 // JSON Schema by itself takes 1.0 for one.
 package schemas
