@@ -598,3 +598,55 @@ func TestMergedDiffersAtWhatWasChanged(t *testing.T) {
 		t.Errorf("only %d changes", reported)
 	}
 }
+
+// The white space of a merged artifact says nothing, nor does that of the rank files.
+func TestMergedLayouts(t *testing.T) {
+	r := build(t, shape{ranks: 2, points: 3, raw: 2, reversed: true})
+	r.texts[0] = func(text string) string { return indentBy(r.docs[0], "\t") }
+	m := mergeRun(t, r)
+	for name, text := range map[string]string{
+		"compact": string(m.doc.AppendCompact(nil)),
+		"tabs":    indentBy(m.doc, "\t"),
+		"CRLF":    strings.ReplaceAll(jsontest.Indent(m.doc), "\n", "\r\n"),
+		"no line": jsontest.Indent(m.doc) + "\n",
+	} {
+		writeFile(t, m.path, text)
+		if result := validated(t, m.path, MergedOptions{RankFiles: m.files}); len(result.Findings)+len(result.Failures) > 0 || !result.Compared {
+			t.Errorf("%s: %+v", name, result)
+		}
+	}
+}
+
+// The derived document needs room only when it differs; without any, that is a failure and
+// what was found without it is reported.
+func TestMergedWithoutRoom(t *testing.T) {
+	m := mergeRun(t, build(t, two()))
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "gone"))
+	if result := m.check(t, MergedOptions{RankFiles: m.files}); len(result.Failures)+len(result.Findings) > 0 || !result.Compared {
+		t.Errorf("%+v", result)
+	}
+	jsontest.Apply(t, m.doc, set("/valid", "false"))
+	result := m.check(t, MergedOptions{RankFiles: m.files})
+	if len(result.Failures) != 1 || len(result.Findings) != 1 || result.Compared || result.NotCompared == "" || !strings.Contains(result.Failures[0].Error(), "gone") {
+		t.Errorf("%+v", result)
+	}
+}
+
+// What is too large to be compared as a whole is refused, not held.
+func TestMergedLimits(t *testing.T) {
+	m := mergeRun(t, build(t, shape{ranks: 1, points: 1, raw: 1, legacy: true}))
+	long := `"` + strings.Repeat("x", 9<<20) + `"`
+	for _, pointer := range []string{"/results/0/point", "/engine", "/dp", "/rank_files"} {
+		doc := m.doc.Clone()
+		if one, two := set(pointer+"/x", long), set(pointer+"/y", long); pointer == "/rank_files" {
+			jsontest.Apply(t, doc, set(pointer+"/-", long), set(pointer+"/-", long))
+		} else {
+			jsontest.Apply(t, doc, one, two)
+		}
+		writeFile(t, m.path, jsontest.Indent(doc))
+		result := validated(t, m.path, MergedOptions{RankFiles: m.files})
+		if !slices.ContainsFunc(result.Findings, func(f finding.Finding) bool { return f.Rule == finding.InputLimit && f.Line > 0 }) || result.Compared {
+			t.Errorf("%s: %+v", pointer, result)
+		}
+	}
+}

@@ -3,7 +3,6 @@ package merge
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/fpm-project/fpm/internal/artifact"
+	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/jsonspan"
 	"github.com/fpm-project/fpm/internal/jsonstream"
@@ -53,7 +53,12 @@ func (c *mergedCheck) compareAgain() {
 	}
 }
 
+// failCompare reports why the comparison could not be made, if it could not.
 func (c *mergedCheck) failCompare(err error) {
+	if err == nil {
+		return
+	}
+	c.result.NotCompared = "the comparison could not be made"
 	var fault *jsonstream.Fault
 	if !errors.As(err, &fault) {
 		c.r.fail(err)
@@ -193,16 +198,23 @@ func (c *mergedCheck) compareDerived() error {
 	}
 	file, err := os.CreateTemp("", "fpm-merged-*")
 	if err != nil {
-		return err
+		return noRoom(err)
 	}
 	defer file.Close() // nothing that was written is wanted
 	if err := os.Remove(file.Name()); err != nil {
-		return err
+		return noRoom(err)
 	}
 	if err := c.derive(file, own); err != nil {
-		return fmt.Errorf("the merged document could not be derived again: %w", err)
+		return noRoom(err)
 	}
 	return c.compareValues(file)
+}
+
+func noRoom(err error) error {
+	return &exitcode.Error{
+		Code: exitcode.Failed, Err: err, Message: "the document that the rank files give could not be written to compare with: " + err.Error(),
+		Hint: "let TMPDIR name a directory with room for another merged artifact",
+	}
 }
 
 func (c *mergedCheck) derive(w io.Writer, own paths) error {
