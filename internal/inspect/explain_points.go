@@ -25,10 +25,21 @@ type Count struct {
 	N    int    `json:"count"`
 }
 
+// maxCounts is how many names a histogram has; those beyond are counted as "…".
+const maxCounts = 64
+
 // counts returns a histogram, the most frequent first.
 func counts(m map[string]int) (list []Count) {
-	for _, name := range mostFirst(m, func(n int) int { return n }) {
-		list = append(list, Count{name, m[name]})
+	rest := 0
+	for i, name := range mostFirst(m, func(n int) int { return n }) {
+		if i < maxCounts-1 {
+			list = append(list, Count{name, m[name]})
+		} else {
+			rest += m[name]
+		}
+	}
+	if rest > 0 {
+		list = append(list, Count{cut, rest})
 	}
 	return notNil(list)
 }

@@ -47,19 +47,27 @@ func (d *Document) Data(sel Selection) report.Object {
 // number64 is a number that is null in JSON when it is not finite.
 type number64 float64
 
-func (n number64) MarshalJSON() ([]byte, error) {
-	if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
-		return []byte("null"), nil
+func (n number64) MarshalJSON() ([]byte, error) { return appendNumber(nil, float64(n)), nil }
+
+// numbers is a list of them. A run has millions, so that each is not a value of its own.
+type numbers []float64
+
+func (list numbers) MarshalJSON() ([]byte, error) {
+	b := []byte{'['}
+	for i, v := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendNumber(b, v)
 	}
-	return json.Marshal(float64(n))
+	return append(b, ']'), nil
 }
 
-func numbers(list []float64) []number64 {
-	out := make([]number64, len(list))
-	for i, v := range list {
-		out[i] = number64(v)
+func appendNumber(b []byte, v float64) []byte {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return append(b, "null"...)
 	}
-	return out
+	return strconv.AppendFloat(b, v, 'g', -1, 64)
 }
 
 // known is an integer that is null when it is negative, which stands for unknown.
@@ -180,7 +188,7 @@ type pointData struct {
 	Observed      []dispatch `json:"observed_dispatch"`
 	Unexpected    bool       `json:"unexpected_dispatch"`
 	Wall          number64   `json:"wall_time"`
-	Walls         []number64 `json:"rank_wall_times"`
+	Walls         numbers    `json:"rank_wall_times"`
 	Median        number64   `json:"median_rank_wall_time"`
 	Slowest       known      `json:"slowest_rank"`
 	Skew          number64   `json:"skew"`
@@ -197,7 +205,7 @@ func (d *Document) pointsData() []pointData {
 	if f == nil {
 		return list
 	}
-	regimes := d.regimes()
+	regimes := d.regimes(f.Points)
 	for i := range f.Points {
 		p := &f.Points[i]
 		s := p.Skew()

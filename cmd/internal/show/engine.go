@@ -1,6 +1,7 @@
 package show
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/fpm-project/fpm/internal/inspect"
@@ -106,6 +107,9 @@ func (d *Document) engine() *table.Table {
 	}
 	if len(t.Rows) == 0 {
 		t.Rows = [][]string{{"(none)", "no artifact has an engine block"}}
+		if slices.ContainsFunc(d.Facts, func(f *inspect.Facts) bool { return slices.Contains(f.TooLarge, "engine") }) {
+			t.Rows = [][]string{{"(left out)", "the engine block is too large to be looked at"}}
+		}
 	}
 	return t
 }

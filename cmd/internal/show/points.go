@@ -11,12 +11,17 @@ import (
 	"github.com/fpm-project/fpm/internal/table"
 )
 
-// regimes returns the seed regimes of each point: more than one where ranks differ.
-func (d *Document) regimes() map[int64][]string {
-	of := map[int64][]string{}
+// regimes returns the seed regimes of points by benchmark id: more than one where ranks
+// differ.
+func (d *Document) regimes(points []inspect.Point) map[int64][]string {
+	of := make(map[int64][]string, len(points))
+	for i := range points {
+		of[points[i].ID] = nil
+	}
 	for _, f := range d.Facts {
 		for _, r := range f.Results {
-			if list := of[r.ID]; r.Regime != "" && len(list) < maxFew && !slices.Contains(list, r.Regime) {
+			list, wanted := of[r.ID]
+			if wanted && r.Regime != "" && len(list) < maxFew && !slices.Contains(list, r.Regime) {
 				of[r.ID] = append(list, r.Regime)
 			}
 		}
@@ -75,7 +80,7 @@ func (d *Document) points(limit int) *table.Table {
 	if ranks > maxRankColumns {
 		t.More = []string{fmt.Sprintf("rank %d to rank %d [ms]", columns, ranks-1)}
 	}
-	regimes := d.regimes()
+	regimes := d.regimes(points)
 	for i := range points {
 		t.Rows = append(t.Rows, pointRow(&points[i], regimes[points[i].ID], columns))
 	}
