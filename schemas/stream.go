@@ -314,8 +314,9 @@ func (d *divider) take(o *outline, location string, known map[string][]string) (
 	}
 	required, _ := schema["required"].([]any)
 	for _, name := range required {
-		if name, ok := name.(string); ok {
-			known[name] = known[name] // known, if only to be there
+		name, _ := name.(string)
+		if _, ok := known[name]; !ok {
+			known[name] = nil // described nowhere, and looked at for being there
 		}
 	}
 	for keyword, place := range map[string]**part{elementsKey: &o.elements, valuesKey: &o.values} {

@@ -90,7 +90,7 @@ func TestStreamAgreesWithTheWhole(t *testing.T) {
 			if got := c.streamed(t, text); len(got) > 0 {
 				t.Fatalf("%s: a sound document: %+v", name, got)
 			}
-			for range 60 {
+			for range 20 {
 				doc := jsontest.Parse(t, text)
 				for range 1 + rng.IntN(3) {
 					damage(rng, doc)
@@ -99,7 +99,7 @@ func TestStreamAgreesWithTheWhole(t *testing.T) {
 			}
 		}
 	}
-	if broken < 100 {
+	if broken < 60 {
 		t.Errorf("only %d documents broke their schema", broken)
 	}
 }
@@ -238,10 +238,10 @@ func (e endless) ReadAt(p []byte, off int64) (int, error) {
 // However long an array or an unknown value is, little is held of it.
 func TestStreamHoldsLittle(t *testing.T) {
 	for what, doc := range map[string]endless{
-		"results":  {`{"results":[`, `{"point":{"benchmark_id":1},"fpms":[]}`, `]}`, 40_000},
-		"unknown":  {`{"unknown":[`, `{"a":[1,2,3]}`, `]}`, 1_000_000},
-		"integers": {`{"cudagraph":{"capture_sizes":[`, `-1`, `]}}`, 40_000},
-		"samples":  {`{"results":[{"fpms":[{"benchmark_measurement":{"raw_fpms":[`, `{"dp_rank":0,"counter_id":0}`, `]}}]}]}`, 40_000},
+		"results":  {`{"results":[`, `{"point":{"benchmark_id":1},"fpms":[]}`, `]}`, 20_000},
+		"unknown":  {`{"unknown":[`, `{"a":[1,2,3]}`, `]}`, 200_000},
+		"integers": {`{"cudagraph":{"capture_sizes":[`, `-1`, `]}}`, 20_000},
+		"samples":  {`{"results":[{"fpms":[{"benchmark_measurement":{"raw_fpms":[`, `{"dp_rank":0,"counter_id":0}`, `]}}]}]}`, 20_000},
 	} {
 		s, err := schemas.CompileStream("rank-artifact")
 		if err != nil {
@@ -249,16 +249,16 @@ func TestStreamHoldsLittle(t *testing.T) {
 		}
 		base, most, n := heap(), uint64(0), 0
 		if err := s.Check(doc, func(schemas.Located) {
-			if n++; n%10_000 == 0 {
+			if n++; n%10_000 == 1 {
 				most = max(most, heap())
 			}
 		}); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if what != "unknown" && most == 0 {
+		if most == 0 {
 			t.Errorf("%s: %d violations: memory was not looked at", what, n)
 		}
-		if most > base+8<<20 {
+		if most > base+2<<20 {
 			t.Errorf("%s: %d bytes are held", what, most-base)
 		}
 	}
