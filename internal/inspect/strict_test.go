@@ -491,25 +491,28 @@ func vectors() []vector {
 }
 
 func soundDocs(t testing.TB) []string {
-	return simulated(t, simulate.Options{Ranks: 2, Points: 4, Raw: 3, Seed: 1})
+	return simulated(t, simulate.Options{Ranks: 2, Points: 4, Raw: 1, Seed: 1})
 }
 
 func TestStrictRules(t *testing.T) {
-	docs := soundDocs(t)
+	var sound []*jsonvalue.Value
+	for _, text := range soundDocs(t) {
+		sound = append(sound, jsontest.Parse(t, text))
+	}
 	random := rand.New(rand.NewPCG(1, 2))
 	failed := map[finding.ID]bool{}
 	for _, c := range vectors() {
 		t.Run(c.name, func(t *testing.T) {
-			roots := make([]*jsonvalue.Value, len(docs))
-			for i, text := range docs {
-				roots[i] = jsontest.Parse(t, text)
+			roots := make([]*jsonvalue.Value, len(sound))
+			for i, root := range sound {
+				roots[i] = root.Clone()
 				for _, change := range c.changes {
 					if change.file == i || change.file < 0 {
 						jsontest.Apply(t, roots[i], change.edits...)
 					}
 				}
 			}
-			for range 3 {
+			for range 2 {
 				var texts []string
 				for _, root := range roots {
 					texts = append(texts, jsontest.Indent(root))
@@ -520,6 +523,9 @@ func TestStrictRules(t *testing.T) {
 				}
 				for _, f := range findings {
 					failed[f.Rule] = true
+				}
+				if len(texts[0])+len(texts[1]) > 1<<18 {
+					return // a large block; once is enough
 				}
 				for _, root := range roots {
 					jsontest.Shuffle(random, root) // the order of keys says nothing
