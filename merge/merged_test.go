@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/finding"
@@ -491,6 +492,7 @@ func TestMergedDiffers(t *testing.T) {
 		{"spelled otherwise", two(), nil, edits(set("/config/threshold", "0.1e-4"), set("/run_id", `"\u0072un"`), moveKey("dp", 0)), nil},
 		{"changed", two(), nil, edits(set("/config/threshold", "0.5")), found(rule, 0, "/config/threshold", "1e-05", "0.5")},
 		{"added", two(), nil, edits(set("/config/notes/-", "{}"), set("/new", "null")), slices.Concat(found(rule, 0, "/config/notes/5", "absent", "{}"), found(rule, 0, "/new", "absent", "null"))},
+		{"a result added", two(), nil, edits(set("/results/-", "{}"), move("/results", 4, 0)), found(rule, 0, "/results/0", "absent", "{}")},
 		{"removed", two(), nil, edits(del("/config/threshold"), del("/error")), slices.Concat(found(rule, 0, "/config/threshold", "1e-05", "absent"), found(rule, 0, "/error", "null", "absent"))},
 		{"in both lists", two(), nil, edits(set("/results/1/fpms/0/version", "3"), set("/iteration_groups/0/rank_results/1/fpms/0/version", "3")),
 			slices.Concat(found(rule, 0, "/results/1/fpms/0/version", "1", "3"), found(rule, 0, "/iteration_groups/0/rank_results/1/fpms/0/version", "1", "3"))},
@@ -516,6 +518,29 @@ func TestMergedDiffers(t *testing.T) {
 		}
 		if diff := cmp.Diff(sortSaid(c.want), sortSaid(got)); diff != "" || len(result.Failures) > 0 || result.Compared != (c.name != "another run") {
 			t.Errorf("%s: failures %v, compared %t, findings (-want +got):\n%s", c.name, result.Failures, result.Compared, diff)
+		}
+	}
+}
+
+// A result that was lost or added is one difference, though others stand in its place.
+func TestMergedDiffersInOneElement(t *testing.T) {
+	m := mergeRun(t, build(t, shape{ranks: 2, points: 4, raw: 2}))
+	sound := m.doc
+	for _, c := range []struct {
+		edit    jsontest.Edit
+		pointer string
+		actual  string // what the actual value begins with
+	}{
+		{del("/results/3"), "/results/3", `{"point": {"point_type": "decode","benchmark_id": 3`},
+		{del("/results/7"), "/results/7", "absent"},
+		{del("/iteration_groups/0"), "/iteration_groups/0", `{"benchmark_id": 2`},
+		{copyTo("/results/-", "/results/0"), "/results/8", `{"point": {"point_type": "decode","benchmark_id": 1`},
+	} {
+		m.doc = sound.Clone()
+		jsontest.Apply(t, m.doc, c.edit)
+		got := differing(t, m.check(t, MergedOptions{RankFiles: m.files}))
+		if len(got) != 1 || got[0].Pointer != c.pointer || !strings.HasPrefix(got[0].Actual, c.actual) || got[0].Expected == "" {
+			t.Errorf("%+v, want %s at %s", got, c.actual, c.pointer)
 		}
 	}
 }
@@ -589,7 +614,13 @@ func TestMergedDiffersAtWhatWasChanged(t *testing.T) {
 		}
 		slices.Sort(want)
 		slices.Sort(got)
-		if diff := cmp.Diff(want, got); diff != "" || !result.Compared {
+		if len(got) == 1 && len(want) > 0 && !slices.Contains(want, got[0]) || len(got) < len(want) {
+			// An element of a list was lost or added: by position, all behind it differ.
+			list := got[0][:strings.LastIndex(got[0], "/")+1]
+			want = slices.DeleteFunc(want, func(w string) bool { return strings.HasPrefix(w, list) })
+			got = got[1:]
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || !result.Compared {
 			t.Fatalf("pointers (-changed +reported):\n%s\n%+v", diff, result.Failures)
 		}
 		reported++

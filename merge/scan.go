@@ -357,11 +357,12 @@ func (sc *scanner) than(message string) string {
 // the file at hand. Than completes the message.
 func (sc *scanner) differs(scope finding.Scope, a io.ReaderAt, rule finding.ID, pointer string, d *jsonspan.Difference, than func(string) string) {
 	expected := "absent"
-	// A value is quoted only as long as a finding may be printed.
-	if most := sc.r.opt.MaxFindings; !d.AbsentA && (most <= 0 || sc.out.Errors() <= most) {
-		expected = jsonstream.Excerpt(a, d.OffA, maxExcerpt)
+	if !d.AbsentA {
+		expected = sc.quote(a, d.OffA)
 	}
 	switch {
+	case d.Occupied:
+		scope.Broken(rule, pointer+d.Pointer, d.OffB, than("an element that is missing here makes this differ"), expected)
 	case d.AbsentA:
 		scope.Broken(rule, pointer+d.Pointer, d.OffB, than("an added value makes this differ"), expected)
 	case d.AbsentB:
@@ -369,6 +370,16 @@ func (sc *scanner) differs(scope finding.Scope, a io.ReaderAt, rule finding.ID, 
 	default:
 		scope.Broken(rule, pointer+d.Pointer, d.OffB, than("the value differs"), expected)
 	}
+}
+
+// quote returns the text of a value as long as a finding about it may be printed: those
+// that stand first are, and they are not always found first.
+func (sc *scanner) quote(src io.ReaderAt, off int64) string {
+	const spare = 10_000
+	if most := sc.r.opt.MaxFindings; most > 0 && sc.out.Errors() > most+spare {
+		return ""
+	}
+	return jsonstream.Excerpt(src, off, maxExcerpt)
 }
 
 // readLedger reads the warmup ledger, or reports one that no contract declares.

@@ -8,9 +8,12 @@ import (
 )
 
 // Each compares like [Comparer.Values], and yields every deepest difference: in the order
-// of a, and inside each container what only b has behind that. Elements of arrays are
-// paired by position. Where a lacks the value, OffA is 0. An error that yield returns ends
-// the comparison.
+// of a, and inside each object what only b has behind that. Where a lacks the value, OffA
+// is 0. An error that yield returns ends the comparison.
+//
+// Elements of arrays are paired by position. If one array is longer, the beginning and the
+// end that both have are paired first: an element that was lost or added makes one
+// difference, not one in each element behind it.
 func (c *Comparer) Each(a io.ReaderAt, spanA jsonstream.Span, b io.ReaderAt, spanB jsonstream.Span, yield func(Difference) error) error {
 	return c.each(a, spanA, b, spanB, "", yield)
 }
@@ -53,57 +56,143 @@ func eachInMemory(a io.ReaderAt, spanA jsonstream.Span, b io.ReaderAt, spanB jso
 	if err != nil {
 		return err
 	}
-	jsonvalue.Diff(x, y, pointer, func(d jsonvalue.Difference) bool {
-		found := Difference{Pointer: d.Pointer, AbsentA: d.A == nil, AbsentB: d.B == nil}
-		if d.A != nil {
-			found.OffA = d.A.Offset
-		}
-		if d.B != nil {
-			found.OffB = d.B.Offset
-		} else {
-			found.OffB = d.Parent.Offset // both values exist, so that one below them is missing
-		}
-		err = yield(found)
-		return err == nil
-	})
-	return err
+	return eachValue(x, y, pointer, yield)
 }
 
-func (c *Comparer) eachElement(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt, sb *jsonstream.Scanner, pointer string, yield func(Difference) error) error {
-	if _, err := sa.EnterArray(); err != nil {
-		return err
-	}
-	startB, err := sb.EnterArray()
-	if err != nil {
-		return err
-	}
-	var spanA, spanB jsonstream.Span
-	for i, moreA, moreB := 0, true, true; ; i++ {
-		if moreA {
-			if spanA, moreA, err = next(sa); err != nil {
-				return err
-			}
+// eachValue is each for trees.
+func eachValue(x, y *jsonvalue.Value, pointer string, yield func(Difference) error) error {
+	switch {
+	case x.Kind == jsonvalue.Object && y.Kind == jsonvalue.Object:
+		return eachMemberOf(x, y, pointer, yield)
+	case x.Kind == jsonvalue.Array && y.Kind == jsonvalue.Array:
+		l := aligned{
+			n: len(x.Elems), m: len(y.Elems),
+			same: func(i, j int) (bool, error) { return jsonvalue.Equal(&x.Elems[i], &y.Elems[j]), nil },
+			each: func(i, j int, pointer string) error {
+				return eachValue(&x.Elems[i], &y.Elems[j], pointer, yield)
+			},
+			offA: func(i int) int64 { return x.Elems[i].Offset }, offB: func(j int) int64 { return y.Elems[j].Offset }, startB: y.Offset,
 		}
-		if moreB {
-			if spanB, moreB, err = next(sb); err != nil {
-				return err
-			}
-		}
-		at := pointer + element(i)
-		switch {
-		case !moreA && !moreB:
-			return nil
-		case !moreA:
-			err = yield(Difference{Pointer: at, OffB: spanB.Off, AbsentA: true})
-		case !moreB:
-			err = yield(Difference{Pointer: at, OffA: spanA.Off, OffB: startB, AbsentB: true})
-		default:
-			err = c.each(a, spanA, b, spanB, at, yield)
+		return l.walk(pointer, yield)
+	case jsonvalue.Equal(x, y):
+		return nil
+	}
+	return yield(Difference{Pointer: pointer, OffA: x.Offset, OffB: y.Offset})
+}
+
+func eachMemberOf(x, y *jsonvalue.Value, pointer string, yield func(Difference) error) error {
+	places := make(map[string]*jsonvalue.Value, len(y.Members))
+	for i := range y.Members {
+		places[y.Members[i].Name] = &y.Members[i].Value
+	}
+	for i := range x.Members {
+		m := &x.Members[i]
+		at := pointer + member{name: m.Name}.token()
+		own, err := places[m.Name], error(nil)
+		if delete(places, m.Name); own != nil {
+			err = eachValue(&m.Value, own, at, yield)
+		} else {
+			err = yield(Difference{Pointer: at, OffA: m.Value.Offset, OffB: y.Offset, AbsentB: true})
 		}
 		if err != nil {
 			return err
 		}
 	}
+	for i := range y.Members {
+		m := &y.Members[i]
+		if places[m.Name] != nil {
+			if err := yield(Difference{Pointer: pointer + member{name: m.Name}.token(), OffB: m.Value.Offset, AbsentA: true}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// aligned are two arrays of n and m elements.
+type aligned struct {
+	n, m       int
+	same       func(i, j int) (bool, error)
+	each       func(i, j int, pointer string) error // yields the differences of two elements
+	offA, offB func(i int) int64
+	startB     int64 // of the array of b
+}
+
+func (l *aligned) walk(pointer string, yield func(Difference) error) error {
+	from, tail, err := l.common()
+	if err != nil {
+		return err
+	}
+	for i := from; i < min(l.n, l.m)-tail; i++ {
+		if err := l.each(i, i, pointer+element(i)); err != nil {
+			return err
+		}
+	}
+	for i := min(l.n, l.m) - tail; i < l.n-tail; i++ { // a has more
+		d := Difference{Pointer: pointer + element(i), OffA: l.offA(i), OffB: l.startB, AbsentB: true}
+		if d.Occupied = i < l.m; d.Occupied {
+			d.OffB = l.offB(i)
+		}
+		if err := yield(d); err != nil {
+			return err
+		}
+	}
+	for i := min(l.n, l.m) - tail; i < l.m-tail; i++ { // b has more
+		if err := yield(Difference{Pointer: pointer + element(i), OffB: l.offB(i), AbsentA: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// common returns how many elements at the beginning and at the end are the same in both.
+// That is asked for only when one array is longer.
+func (l *aligned) common() (head, tail int, err error) {
+	if l.n == l.m {
+		return 0, 0, nil
+	}
+	most := min(l.n, l.m)
+	for same := true; head < most; head++ {
+		if same, err = l.same(head, head); err != nil || !same {
+			break
+		}
+	}
+	for same := true; err == nil && head+tail < most; tail++ {
+		if same, err = l.same(l.n-1-tail, l.m-1-tail); err != nil || !same {
+			break
+		}
+	}
+	return head, tail, err
+}
+
+func (c *Comparer) eachElement(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt, sb *jsonstream.Scanner, pointer string, yield func(Difference) error) error {
+	_, inA, err := elements(sa)
+	if err != nil {
+		return err
+	}
+	startB, inB, err := elements(sb)
+	if err != nil {
+		return err
+	}
+	l := aligned{
+		n: len(inA), m: len(inB),
+		same: func(i, j int) (bool, error) {
+			d, err := c.Values(a, inA[i], b, inB[j])
+			return d == nil, err
+		},
+		each: func(i, j int, pointer string) error { return c.each(a, inA[i], b, inB[j], pointer, yield) },
+		offA: func(i int) int64 { return inA[i].Off }, offB: func(j int) int64 { return inB[j].Off }, startB: startB,
+	}
+	return l.walk(pointer, yield)
+}
+
+func elements(s *jsonstream.Scanner) (start int64, list []jsonstream.Span, err error) {
+	start, _, err = s.Array(func(int) error {
+		span, err := s.Skip()
+		list = append(list, span)
+		return err
+	})
+	return start, list, err
 }
 
 func (c *Comparer) eachMember(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt, sb *jsonstream.Scanner, pointer string, yield func(Difference) error) error {

@@ -107,7 +107,7 @@ func FuzzValues(f *testing.F) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("%q and %q (-want +got):\n%s", a, b, diff)
 		}
-		if diff := cmp.Diff(everyDifference(x, y), each(t, comparer(window), a, b)); diff != "" {
+		if diff := cmp.Diff(everyDifference(t, x, y), each(t, comparer(window), a, b)); diff != "" {
 			t.Fatalf("every difference of %q and %q (-want +got):\n%s", a, b, diff)
 		}
 	})

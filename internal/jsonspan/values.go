@@ -17,6 +17,9 @@ type Difference struct {
 	Pointer          string // from the compared values on
 	OffA, OffB       int64
 	AbsentA, AbsentB bool
+	// Occupied tells of a lost element of an array that another one has its place, which
+	// OffB is that of ([Comparer.Each] only).
+	Occupied bool
 }
 
 // nested makes the scanners of a descent small: there are two for each level.
