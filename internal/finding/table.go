@@ -489,7 +489,7 @@ var table = [...]Rule{
 	},
 	{
 		ID: MeasurementStrict, Severity: Error, Level: Strict,
-		Purpose: "A metric's evidence is whole: prompts with their digests, the position among the results, the regime of the result, raw wall times above 0 and an estimate that fits the number of samples.",
+		Purpose: "A metric's evidence is whole: prompts with their digests, the position among the results, the regime of the result, raw wall times above 0, known runtime modes and an estimate that fits the number of samples.",
 		Hint:    "the measurement cannot be shown to be what it says: run the benchmark again, and do not edit the evidence",
 		Example: `"prompts": {"status": "recorded", "sha256": "00…", "requests": […]}  (another digest than that of the requests)`,
 	},
