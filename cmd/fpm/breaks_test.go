@@ -31,11 +31,8 @@ func checking(rule finding.Rule) []string {
 	case finding.ProbeIncomplete:
 		return []string{"probe-report", "--require", "complete"}
 	}
-	switch rule.Level {
-	case finding.Strict:
+	if rule.Level == finding.Strict {
 		return []string{"validate", "--strict"}
-	case finding.Probe:
-		return []string{"probe-report"}
 	}
 	return []string{"validate"}
 }
