@@ -141,11 +141,26 @@ func (g *vectorMaker) addManual(t *testing.T, v vectors.Vector) {
 	if len(v.Pass) == 0 || len(v.Fail) == 0 {
 		return // TestEveryRuleHasAVector says so
 	}
-	if words, err := os.ReadFile(filepath.Join(g.root, dir, "entails")); err == nil {
-		v.Entails = append(v.Entails, strings.Fields(string(words))...)
+	v.Entails = append(v.Entails, strings.Fields(g.note(t, dir, "entails"))...)
+	v.How = strings.TrimSpace(g.note(t, dir, "how"))
+	for _, f := range v.Fail {
+		text, err := os.ReadFile(filepath.Join(g.root, f.Path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.Schema = v.Schema || len(g.schemas.faults(t, f.Name, text)) > 0
 	}
-	v.How = "made by hand"
 	g.finish(v)
+}
+
+// note returns what a file beside a vector that was made by hand says, if it is there.
+func (g *vectorMaker) note(t *testing.T, dir, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(g.root, dir, name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func (g *vectorMaker) manual(t *testing.T, dir, which string) (set []vectors.File) {
@@ -283,6 +298,31 @@ func (g *vectorMaker) write(t *testing.T) {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(target), 0o777), os.WriteFile(target, text, 0o666)); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Vectors that are made by hand get into the index as they are.
+func TestManualVectors(t *testing.T) {
+	g := &vectorMaker{root: t.TempDir(), schemas: compileStreams(t)}
+	for name, text := range map[string]string{
+		"pass/b.json": "{}", "pass/a.json": "{}", "fail/a.json": `{"run_id": 7, "grid_digest": "g", "iteration_groups": []}`,
+		"how": "an id is a number\n", "entails": "rank.schema\n",
+	} {
+		target := filepath.Join(g.root, "manual", "trace.x", filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(target), 0o777), os.WriteFile(target, []byte(text), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []finding.ID{"trace.x", "trace.none"} {
+		g.add(t, finding.Rule{ID: id, Level: finding.Trace, Severity: finding.Error})
+	}
+	want := []vectors.Vector{{
+		Rule: "trace.x", Level: "trace", Severity: "error", How: "an id is a number", Command: []string{"validate"}, Entails: []string{"rank.schema"}, Schema: true,
+		Pass: []vectors.File{{Name: "a.json", Path: "manual/trace.x/pass/a.json"}, {Name: "b.json", Path: "manual/trace.x/pass/b.json"}},
+		Fail: []vectors.File{{Name: "a.json", Path: "manual/trace.x/fail/a.json"}},
+	}}
+	if diff := cmp.Diff(want, g.index); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

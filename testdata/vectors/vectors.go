@@ -25,7 +25,7 @@ import (
 	"path/filepath"
 )
 
-//go:embed index.json sound broken
+//go:embed index.json sound broken manual
 var files embed.FS
 
 // File is a file of a set.
