@@ -19,6 +19,8 @@ type CheckOptions struct {
 	// Merged is the path of the merged artifact that the sidecar belongs to. Without it the
 	// sidecar is held against itself, and the result's notes say what that leaves open.
 	Merged string
+	// Require is how much the probe must have established.
+	Require Requirement
 	// MaxFindings bounds the findings that are kept; all are counted. 0 keeps all.
 	MaxFindings int
 	// Into, where set, takes the findings, which are not located then. The result has none.
@@ -33,7 +35,7 @@ type CheckOptions struct {
 // result.
 func CheckSidecar(ctx context.Context, path string, opt CheckOptions) (*Result, error) {
 	r := &run{
-		ctx: ctx, opt: Options{Merged: opt.Merged, MaxFindings: opt.MaxFindings, Progress: opt.Progress},
+		ctx: ctx, opt: Options{Merged: opt.Merged, Require: opt.Require, MaxFindings: opt.MaxFindings, Progress: opt.Progress},
 		out: opt.Into, path: path, texts: map[string]io.ReaderAt{},
 	}
 	if r.out == nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,24 +11,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fpm-project/fpm/cmd/internal/synthesis"
-	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/simulate"
 )
 
-// checking returns what checks a rule: arguments of fpm before the directory of a run, or
-// for probe-report before its merged artifact.
+// checking returns what checks a rule: arguments of fpm before the directory of a run.
 func checking(rule finding.Rule) []string {
 	switch rule.ID {
 	case finding.SchemaViolation:
 		return []string{"validate", "--schema"}
 	case finding.ProbeUnobserved:
-		return []string{"probe-report", "--require", "observed"}
+		return []string{"validate", "--require", "observed"}
 	case finding.ProbeDisagree:
-		return []string{"probe-report", "--require", "agree"}
+		return []string{"validate", "--require", "agree"}
 	case finding.ProbeIncomplete:
-		return []string{"probe-report", "--require", "complete"}
+		return []string{"validate", "--require", "complete"}
 	}
 	if rule.Level == finding.Strict {
 		return []string{"validate", "--strict"}
@@ -56,11 +53,7 @@ func fpm(t *testing.T, args ...string) (status exitcode.Code, stdout, stderr str
 // checkRun checks the run in a directory.
 func checkRun(t *testing.T, command []string, dir string) outcome {
 	t.Helper()
-	path := dir
-	if command[0] == "probe-report" {
-		path = filepath.Join(dir, artifact.ParseBase(artifact.DefaultName).Merged(0))
-	}
-	status, stdout, stderr := fpm(t, slices.Concat(command, []string{"--format", "json", "--max-findings", "1000", path})...)
+	status, stdout, stderr := fpm(t, slices.Concat(command, []string{"--format", "json", "--max-findings", "1000", dir})...)
 	var report struct {
 		Findings []struct{ Rule, Pointer string }
 	}

@@ -43,7 +43,7 @@ const validateExample = `  # a run: rank files, merged artifact and sidecar
 // validateFlags are the flags of validate.
 type validateFlags struct {
 	strict, schema bool
-	kind           string
+	kind, require  string
 	mergedFrom     []string
 }
 
@@ -66,10 +66,12 @@ func newValidate(a *app) *cobra.Command {
 	flags.BoolVar(&f.strict, "strict", false, "add the rules of strict consumers")
 	flags.BoolVar(&f.schema, "schema", false, "check every document against its JSON Schema, too")
 	flags.StringVar(&f.kind, "kind", "", "take every file for a `KIND` instead of looking: "+kindNames())
+	flags.StringVar(&f.require, "require", "", "reject unless the workers of every sidecar are `observed, agree or complete`")
 	flags.StringArrayVar(&f.mergedFrom, "merged-from", nil, "derive the merged artifact again from this rank `FILE` and compare; may be repeated")
-	complete := cobra.FixedCompletions(strings.Split(kindNames(), ", "), cobra.ShellCompDirectiveNoFileComp)
-	if err := cmd.RegisterFlagCompletionFunc("kind", complete); err != nil {
-		panic(err) // the flag is defined above
+	for name, values := range map[string][]string{"kind": strings.Split(kindNames(), ", "), "require": {"observed", "agree", "complete"}} {
+		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic(err) // the flags are defined above
+		}
 	}
 	return cmd
 }
@@ -89,6 +91,10 @@ func (a *app) validate(cmd *cobra.Command, args []string, f validateFlags) error
 	}
 	if cmd.Flags().Changed("kind") && !slices.Contains(detect.Kinds(), opt.Kind) {
 		return usage(fmt.Sprintf("--kind: %q is none of %s", f.kind, kindNames()))
+	}
+	var err error
+	if opt.Require, err = parseRequirement(f.require, cmd.Flags().Changed("require")); err != nil {
+		return err
 	}
 	meter := a.meter("validating", 0)
 	if meter != nil {

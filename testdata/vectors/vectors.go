@@ -43,8 +43,7 @@ type Vector struct {
 	Level    string `json:"level"`    // of the rule: merge, strict, probe or trace
 	Severity string `json:"severity"` // of the rule: error, or warning for one that rejects nothing
 	How      string `json:"how"`      // what is wrong with the failing set
-	// Command is what checks a set: arguments of fpm, before the directory, or for
-	// probe-report before the merged artifact in it.
+	// Command is what checks a set: arguments of fpm, before the directory.
 	Command []string `json:"command"`
 	Entails []string `json:"entails"` // rules that are reported with it
 	// Schema tells that a document of the failing set breaks its JSON Schema, too.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fpm-project/fpm/internal/detect"
+	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/probe"
 )
@@ -21,9 +22,13 @@ type Sidecar struct {
 // artifact of one is that among the inputs whose sidecar has its name; a path that the
 // sidecar itself tells is not followed.
 func (v *validation) checkSidecars() {
-	for _, c := range v.of(detect.Sidecar) {
+	sidecars := v.of(detect.Sidecar)
+	if v.opt.Require != probe.Nothing && len(sidecars) == 0 {
+		v.failf(exitcode.Usage, "", "make the sidecar with fpm probe-report, or name it", "--require asks for what a sidecar establishes, and there is none")
+	}
+	for _, c := range sidecars {
 		out := finding.NewCollector(v.opt.MaxFindings)
-		opt := probe.CheckOptions{Merged: v.mergedBeside(c.path), MaxFindings: v.opt.MaxFindings, Into: out, Progress: v.opt.Progress}
+		opt := probe.CheckOptions{Merged: v.mergedBeside(c.path), Require: v.opt.Require, MaxFindings: v.opt.MaxFindings, Into: out, Progress: v.opt.Progress}
 		result, err := probe.CheckSidecar(v.ctx, c.path, opt)
 		if err != nil {
 			return

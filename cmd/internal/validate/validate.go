@@ -30,6 +30,7 @@ import (
 	"github.com/fpm-project/fpm/internal/inspect"
 	"github.com/fpm-project/fpm/internal/jsonstream"
 	"github.com/fpm-project/fpm/merge"
+	"github.com/fpm-project/fpm/probe"
 )
 
 // Options says what to check.
@@ -41,6 +42,8 @@ type Options struct {
 	Schema bool
 	// Kind, where set, is what every file is taken for.
 	Kind detect.Kind
+	// Require is how much every sidecar must have established.
+	Require probe.Requirement
 	// MergedFrom are the rank files, or their directories, that the merged artifact among
 	// the paths is to be derived from again.
 	MergedFrom []string
