@@ -110,3 +110,8 @@ const (
 	ProbeSkipped        ID = "probe.skipped"         // warning
 	ProbeMalformedReply ID = "probe.malformed-reply" // warning
 )
+
+// Rule ids of the trace level.
+const (
+	TracePorts ID = "trace.ports"
+)

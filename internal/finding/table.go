@@ -461,4 +461,11 @@ var table = [...]Rule{
 		Hint:    "a reply is one worker's own: look for a worker extension of another version, or for replies that were collected twice",
 		Example: `{"dp_rank": 0, "worker_rank": 0.0}`,
 	},
+	// Live traces.
+	{
+		ID: TracePorts, Severity: Error, Level: Trace,
+		Purpose: "The ports that publishers bind lie outside of the range from which the host takes the local ports of outbound connections.",
+		Hint:    "choose a base port below the range, for the engines with DYN_FORWARDPASS_METRIC_PORT and for the recorder with --base-port",
+		Example: `fpm trace ports --base-port 40000 on a host with the usual range 32768-60999`,
+	},
 }
