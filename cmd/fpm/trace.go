@@ -16,6 +16,7 @@ func newTrace(a *app) *cobra.Command {
 		Long:  traceHelp,
 	}
 	// One line a command.
+	cmd.AddCommand(newTraceRecord(a))
 	cmd.AddCommand(newTracePorts(a))
 	cmd.AddCommand(newTraceTopologies(a))
 	return cmd
