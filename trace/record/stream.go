@@ -79,6 +79,7 @@ type stream struct {
 	first, last     int64
 	firstMS, lastMS int64         // wall clock at their arrival, since 1970
 	heard           time.Duration // when the last one came
+	rejected        [reasons]uint64
 }
 
 // tally is counts that several goroutines add to.
