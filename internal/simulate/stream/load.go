@@ -22,11 +22,11 @@ func Loads() []Load { return []Load{Diurnal, Steady, Idle} }
 
 // What a simulated engine is like.
 const (
-	maxBatch    = 64   // requests that decode at a time
-	maxPrefills = 4    // requests that are prefilled in one pass
-	lifetime    = 120  // passes that a request decodes, on average
-	meanBatch   = 24   // requests that decode by day, on average
-	burstChance = 0.01 // of a burst of requests, in a pass by day
+	maxBatch    = 64    // requests that decode at a time
+	maxPrefills = 4     // requests that are prefilled in one pass
+	lifetime    = 120   // passes that a request decodes, on average
+	meanBatch   = 24    // requests that decode by day, on average
+	burstChance = 0.003 // of a burst of requests, in a pass by day
 	heartbeat   = time.Second
 
 	// nominalInterval is the time between two passes when they are published as fast as

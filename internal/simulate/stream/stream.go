@@ -105,7 +105,7 @@ func (o *Options) check() error {
 	case o.Workers*o.Ranks > MaxSockets:
 		return bad("workers", o.Workers, fmt.Sprintf("must have %d ranks at most, all together", MaxSockets))
 	case len(o.Addresses) != o.Workers*o.Ranks:
-		return bad("endpoints", len(o.Addresses), fmt.Sprintf("must be %d, one for each rank of each worker", o.Workers*o.Ranks))
+		return bad("endpoint", fmt.Sprintf("%d times", len(o.Addresses)), fmt.Sprintf("must be there %d times, once for each rank of each worker", o.Workers*o.Ranks))
 	case !(o.Rate >= 0 && o.Rate <= MaxRate):
 		return bad("rate", o.Rate, fmt.Sprintf("must be from 0 to %.0f", float64(MaxRate)))
 	case !slices.Contains(Loads(), o.Load):
