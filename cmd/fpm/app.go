@@ -136,7 +136,7 @@ func columns(w io.Writer) int {
 	return 80
 }
 
-func descriptor(w io.Writer) (fd int, ok bool) {
+func descriptor(w any) (fd int, ok bool) {
 	f, ok := w.(interface{ Fd() uintptr })
 	if !ok {
 		return 0, false

@@ -84,21 +84,27 @@ func addFleetFlags(cmd *cobra.Command, opt *simulated.Options, own *streamFlags)
 	flags.BoolVar(&opt.Lossless, "lossless", false, "wait for a subscriber whose queue is full, which no engine does")
 	flags.DurationVar(&opt.Linger, "linger", opt.Linger, "at the end let subscribers take what is queued for so long")
 	cmd.MarkFlagsMutuallyExclusive("endpoint", "base-port", "ipc-base")
-	for flag, values := range map[string]string{"load": joined(simulated.Loads()), "bad": joined(simulated.BadKinds())} {
-		complete := cobra.FixedCompletions(strings.Split(values, ", "), cobra.ShellCompDirectiveNoFileComp)
-		if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
-			panic(err) // the flag is defined above
-		}
+	completeNames(cmd, "load", simulated.Loads())
+	completeNames(cmd, "bad", simulated.BadKinds())
+}
+
+// completeNames lets the shell complete a flag that takes one of a few names.
+func completeNames[T ~string](cmd *cobra.Command, flag string, names []T) {
+	complete := cobra.FixedCompletions(texts(names), cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
+		panic(err) // the caller has not defined the flag
 	}
 }
 
-func joined[T ~string](list []T) string {
-	texts := make([]string, len(list))
-	for i, s := range list {
-		texts[i] = string(s)
+func texts[T ~string](names []T) []string {
+	list := make([]string, len(names))
+	for i, s := range names {
+		list[i] = string(s)
 	}
-	return strings.Join(texts, ", ")
+	return list
 }
+
+func joined[T ~string](names []T) string { return strings.Join(texts(names), ", ") }
 
 func (a *app) simulateStream(cmd *cobra.Command, opt simulated.Options, flags streamFlags) error {
 	var err error

@@ -17,6 +17,7 @@ func newTrace(a *app) *cobra.Command {
 	}
 	// One line a command.
 	cmd.AddCommand(newTraceRecord(a))
+	cmd.AddCommand(newTraceTop(a))
 	cmd.AddCommand(newTracePorts(a))
 	cmd.AddCommand(newTraceTopologies(a))
 	return cmd
