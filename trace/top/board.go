@@ -239,8 +239,8 @@ type second struct {
 
 func (s *stream) add(p *Pass) {
 	switch {
-	case p.Counter > s.counter+1 && s.messages > 0:
-		s.gaps += uint64(p.Counter - s.counter - 1)
+	case p.Counter-1 > s.counter && s.messages > 0:
+		s.gaps += uint64(p.Counter - 1 - s.counter)
 	case p.Counter < s.counter:
 		s.restarts++
 	}

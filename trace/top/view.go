@@ -213,86 +213,126 @@ func (v *View) matches(l *Line) bool {
 // Table returns the table of lines: a line of titles and one for each. Without a width the
 // table has all columns; with one it has those that fit, and a sparkline in the rest.
 func (v *View) Table(lines []*Line) []string {
-	cols, sparks := v.layout(lines)
-	rows := []string{v.titles(cols, sparks)}
-	for _, l := range lines {
-		rows = append(rows, v.row(cols, sparks, l))
+	l := v.layout(lines)
+	rows := []string{v.titles(l)}
+	for _, line := range lines {
+		rows = append(rows, v.row(l, line))
 	}
 	return rows
 }
 
 const (
-	gutter    = 2  // between columns
-	maxName   = 28 // of a worker's id, where there is a width
+	maxName   = 28 // characters of a worker's id, where there is a width
+	fairName  = 16 // to which longer ones are cut before anything is left out
 	minSparks = 10
+	extra     = 7 // columns of this rank and above are left out before the sparkline is
 )
 
-// layout chooses the columns and the width of the sparkline.
-func (v *View) layout(lines []*Line) (cols []column, sparks int) {
-	cols = columns()
+// layout says where things are in a line.
+type layout struct {
+	cols   []column
+	gutter int // between columns
+	sparks int // width of the sparkline; 0 is none
+}
+
+// layout chooses the columns, the space between them, and the width of the sparkline. When
+// there is little room the space goes first, then what names have beyond the usual, then
+// the columns that few need, the sparkline, and the other columns.
+func (v *View) layout(lines []*Line) layout {
+	cols := columns()
 	for _, l := range lines {
 		cols[0].width = max(cols[0].width, ansi.StringWidth(name(l)))
 	}
 	if v.Width == 0 {
-		return cols, 0
+		return layout{cols: cols, gutter: 2}
 	}
-	cols[0].width = min(cols[0].width, maxName)
-	for total(cols)+gutter+minSparks > v.Width && len(cols) > 2 {
+	widest := cols[0].width
+	for len(cols) > 1 {
 		last := slices.MaxFunc(cols, func(a, b column) int { return cmp.Compare(a.rank, b.rank) })
-		if last.rank < 4 && total(cols) <= v.Width {
-			return cols, 0 // rather the figures than the picture
+		for _, sparks := range []int{minSparks, 0} {
+			if sparks == 0 && last.rank >= extra {
+				continue
+			}
+			for _, try := range []struct{ gutter, name int }{{2, maxName}, {1, maxName}, {1, fairName}} {
+				cols[0].width = min(widest, try.name)
+				if l := (layout{cols, try.gutter, sparks}); l.fits(v.Width) {
+					return l
+				}
+			}
 		}
 		cols = slices.DeleteFunc(cols, func(c column) bool { return c.by == last.by })
 	}
-	if over := total(cols) - v.Width; over > 0 {
-		cols[0].width = max(1, cols[0].width-over)
-	}
-	if sparks = min(Minute, v.Width-total(cols)-gutter); sparks < minSparks {
-		sparks = 0
-	}
-	return cols, sparks
+	cols[0].width = min(widest, v.Width)
+	return layout{cols: cols, gutter: 1}
 }
 
-func total(cols []column) (width int) {
-	for _, c := range cols {
-		width += c.width + gutter
+// fits tells whether a line is within the width. The sparkline takes what is left.
+func (l *layout) fits(width int) bool {
+	left := width - l.gutter*(len(l.cols)-1)
+	for _, c := range l.cols {
+		left -= c.width
 	}
-	return width - gutter
+	if l.sparks > 0 {
+		left -= l.gutter + l.sparks
+		l.sparks = min(Minute, l.sparks+left)
+	}
+	return left >= 0
 }
 
-func (v *View) titles(cols []column, sparks int) string {
+// cell is a text in its place.
+type cell struct {
+	text  string
+	look  style
+	width int
+	left  bool
+}
+
+// line puts cells into a line. Colour changes nothing but the colour.
+func (v *View) line(gutter int, cells []cell) string {
 	var b strings.Builder
-	for i, c := range cols {
-		title := c.title
-		if c.by == v.Sort || v.Sort == "" && c.by == ByWorker {
-			title = v.paint(bold, pad(title, c.width, c.left))
-		} else {
-			title = v.paint(faint, pad(title, c.width, c.left))
-		}
+	for i, c := range cells {
 		if i > 0 {
 			b.WriteString(strings.Repeat(" ", gutter))
 		}
-		b.WriteString(title)
+		text := pad(c.text, c.width, c.left)
+		if i == len(cells)-1 {
+			text = strings.TrimRight(text, " ")
+		}
+		b.WriteString(v.paint(c.look, text))
 	}
-	if sparks > 0 {
-		metric := cmp.Or(v.Metric, DecodeMetric)
-		b.WriteString(strings.Repeat(" ", gutter) + v.paint(faint, pad(strings.ToUpper(string(metric))+", LAST MINUTE", sparks, true)))
-	}
-	return strings.TrimRight(b.String(), " ")
+	return b.String()
 }
 
-func (v *View) row(cols []column, sparks int, l *Line) string {
-	var b strings.Builder
-	for i, c := range cols {
-		if i > 0 {
-			b.WriteString(strings.Repeat(" ", gutter))
+func (v *View) titles(l layout) string {
+	var cells []cell
+	for _, c := range l.cols {
+		look := faint
+		if c.by == cmp.Or(v.Sort, ByWorker) {
+			look = bold
 		}
-		b.WriteString(v.paint(v.look(c.by, l), pad(c.cell(l), c.width, c.left)))
+		cells = append(cells, cell{c.title, look, c.width, c.left})
 	}
-	if sparks > 0 {
-		b.WriteString(strings.Repeat(" ", gutter) + v.paint(cyan, sparkline(&l.Seconds, cmp.Or(v.Metric, DecodeMetric), sparks)))
+	if l.sparks > 0 {
+		title := strings.ToUpper(string(cmp.Or(v.Metric, DecodeMetric)))
+		if long := title + " OF THE LAST MINUTE"; len(long) <= l.sparks {
+			title = long
+		} else if long := title + " 60s"; len(long) <= l.sparks {
+			title = long
+		}
+		cells = append(cells, cell{title, faint, l.sparks, true})
 	}
-	return strings.TrimRight(b.String(), " ")
+	return v.line(l.gutter, cells)
+}
+
+func (v *View) row(l layout, line *Line) string {
+	var cells []cell
+	for _, c := range l.cols {
+		cells = append(cells, cell{c.cell(line), v.look(c.by, line), c.width, c.left})
+	}
+	if l.sparks > 0 {
+		cells = append(cells, cell{sparkline(&line.Seconds, cmp.Or(v.Metric, DecodeMetric), l.sparks), cyan, l.sparks, true})
+	}
+	return v.line(l.gutter, cells)
 }
 
 // look returns the style of a cell: what asks for attention stands out.
