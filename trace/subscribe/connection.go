@@ -43,8 +43,12 @@ type connection struct {
 	sender *zmq4.Conn  // writes commands; nil before the handshake
 
 	buf        []byte
-	start, end int       // what was read and not yet consumed
-	at         time.Time // when buf was last filled
+	start, end int           // what was read and not yet consumed
+	at         time.Time     // when buf was last filled
+	took       time.Duration // the time between the last two reads
+	came       int           // bytes of the last read
+	drained    bool          // the last read took all that there was
+	fresh      int           // messages since the last read
 	// idle is asked for the next read deadline when one has passed; nil while a deadline
 	// is an error.
 	idle func(now time.Time) time.Time
@@ -101,11 +105,30 @@ func (c *connection) fill(n int) error {
 	return err
 }
 
+// gather is how long messages may gather in the kernel. At thousands a second, waking for
+// each costs three times what is done with it; below one in this time nothing waits.
+const gather = 2 * time.Millisecond
+
+// wait lets messages gather when those of the last read came in quick succession, were all
+// that there was, and are so slow that what gathers fits into the buffer: a faster peer
+// gathers enough by itself, and its own queue must not fill. Arrival times are late by no
+// more than the wait.
+func (c *connection) wait() {
+	quick := c.took < gather*time.Duration(c.fresh)
+	fits := time.Duration(c.came)*gather < bufferSize*c.took
+	if c.drained && quick && fits {
+		time.Sleep(gather)
+	}
+	c.fresh = 0
+}
+
 // read reads at least a byte. A deadline that passes is a question to idle, not an end.
 func (c *connection) read(p []byte) (int, error) {
+	c.wait()
 	for {
 		n, err := c.Conn.Read(p)
-		c.at = time.Now()
+		now := time.Now()
+		c.took, c.at, c.came, c.drained = now.Sub(c.at), now, n, n < len(p)
 		switch {
 		case n > 0:
 			return n, nil // an error comes again
@@ -146,6 +169,7 @@ func (c *connection) next() (frames [][]byte, refusal *wire.RejectError, err err
 		c.frames = append(c.frames, c.buf[c.start+s.from:c.start+s.to:c.start+s.to])
 	}
 	c.start += m.size
+	c.fresh++
 	return c.frames, nil, nil
 }
 

@@ -75,7 +75,9 @@ func welcome(t testing.TB, c net.Conn) publisher {
 	t.Helper()
 	p := publisher{c, t}
 	p.send(greeting())
-	p.want(64, func(b []byte) bool { return b[0] == 0xff && b[9] == 0x7f && b[10] == 3 && string(b[12:17]) == "NULL\x00" })
+	p.want(64, func(b []byte) bool {
+		return b[0] == 0xff && b[9] == 0x7f && b[10] == 3 && string(b[12:17]) == "NULL\x00"
+	})
 	p.send(ready("PUB"))
 	p.want(2, func(b []byte) bool { return b[0] == 4 })
 	return p.subscribed()
