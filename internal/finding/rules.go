@@ -113,5 +113,16 @@ const (
 
 // Rule ids of the trace level.
 const (
-	TracePorts ID = "trace.ports"
+	TraceRow      ID = "trace.row"
+	TraceGap      ID = "trace.gap"
+	TraceTorn     ID = "trace.torn"
+	TraceSegment  ID = "trace.segment"
+	TraceProducer ID = "trace.producer"
+	TraceRank     ID = "trace.rank"
+	TraceEmpty    ID = "trace.empty"
+	TraceRestart  ID = "trace.restart"   // warning
+	TraceSampled  ID = "trace.sampled"   // warning
+	TraceWallTime ID = "trace.wall-time" // warning
+	TraceMixed    ID = "trace.mixed"     // warning
+	TracePorts    ID = "trace.ports"
 )
