@@ -70,41 +70,23 @@ type publisher struct {
 	t testing.TB
 }
 
-// welcome completes the handshake of a publisher with a subscriber.
+// welcome completes the handshake of a publisher with a subscriber. It lets the subscriber
+// speak first, since the pipes of some tests have no buffer.
 func welcome(t testing.TB, c net.Conn) publisher {
 	t.Helper()
 	p := publisher{c, t}
-	p.send(greeting())
 	p.want(64, func(b []byte) bool {
 		return b[0] == 0xff && b[9] == 0x7f && b[10] == 3 && string(b[12:17]) == "NULL\x00"
 	})
-	p.send(ready("PUB"))
+	p.send(greeting())
 	p.want(2, func(b []byte) bool { return b[0] == 4 })
-	return p.subscribed()
-}
-
-// subscribed reads the rest of READY, whose header was read, and the subscription.
-func (p publisher) subscribed() publisher {
-	p.t.Helper()
-	for {
-		b := p.read(1)
-		if b[0] == 0 { // the flags of the first message: a subscription to everything
-			p.want(2, func(b []byte) bool { return bytes.Equal(b, []byte{1, 1}) })
-			return p
-		}
-		if b[0] != 5 && b[0] != 0 {
-			continue
-		}
-		p.want(5, func(b []byte) bool { return string(b) == "READY" })
-		for _, name := range []string{"first", "second"} {
-			n := p.read(1)[0]
-			key := p.read(int(n))
-			value := p.read(int(binary.BigEndian.Uint32(p.read(4))))
-			if string(key) == "Socket-Type" && string(value) != "SUB" {
-				p.t.Errorf("the %s property says %q", name, value)
-			}
-		}
-	}
+	kind := property("Socket-Type", "SUB")
+	p.want(6+len(kind)+len(property("Identity", "")), func(b []byte) bool {
+		return string(b[:6]) == "\x05READY" && bytes.Contains(b, kind)
+	})
+	p.send(ready("PUB"))
+	p.want(3, func(b []byte) bool { return bytes.Equal(b, []byte{0, 1, 1}) }) // subscribed to everything
+	return p
 }
 
 func (p publisher) send(b []byte) {
