@@ -7,7 +7,7 @@ const (
 	queueEntries = 8192
 	queueBytes   = 32 << 20
 
-	// entryOverhead is what an entry takes beside its payload.
+	// entryOverhead is what an entry takes beside its row.
 	entryOverhead = 96
 
 	// wakeAt is the number of waiting entries at which the writer is woken at once, and
@@ -20,16 +20,15 @@ const (
 	spareBytes = 4 << 20
 )
 
-// entry is a payload on its way from an endpoint to the files of its producer.
+// entry is a row on its way from an endpoint to the files of its producer.
 type entry struct {
-	stream   *stream
-	counter  int64
-	observed int64 // wall clock at arrival, milliseconds since 1970
-	payload  []byte
+	stream  *stream
+	counter int64
+	row     []byte
 }
 
 // bytes is what the entry takes in memory.
-func (e *entry) bytes() int { return cap(e.payload) + entryOverhead }
+func (e *entry) bytes() int { return cap(e.row) + entryOverhead }
 
 // queue holds entries in their order of arrival, within bounds: putting never waits, the
 // oldest entries give way. It also keeps the buffers of entries that are done with, so
@@ -50,7 +49,7 @@ func newQueue(entries, maxBytes int) *queue {
 	return &queue{wake: make(chan struct{}, 1), ring: make([]entry, entries), maxBytes: maxBytes}
 }
 
-// put appends an entry and returns a buffer for the payload of the next, which may be
+// put appends an entry and returns a buffer for the row of the next, which may be
 // nil. When there is no room the oldest entries are overwritten: lost gets the streams
 // that they were of, and is called when no lock is held.
 func (q *queue) put(e entry, lost func(*stream)) (buffer []byte) {
@@ -60,7 +59,7 @@ func (q *queue) put(e entry, lost func(*stream)) (buffer []byte) {
 	for q.size == len(q.ring) || (q.size > 0 && q.bytes+e.bytes() > q.maxBytes) {
 		old := q.pop()
 		overwritten = append(overwritten, old.stream)
-		q.keep(old.payload)
+		q.keep(old.row)
 	}
 	q.ring[(q.head+q.size)%len(q.ring)] = e
 	q.size++

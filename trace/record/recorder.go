@@ -60,6 +60,8 @@ type Recorder struct {
 	queue     *queue
 	writer    *writer
 	metrics   *metrics
+	finisher  *finisher
+	fs        segment.FS // of the segments
 	cancel    context.CancelCauseFunc
 
 	subscribe func(context.Context, subscribe.Endpoint, subscribe.Options) error
@@ -99,6 +101,13 @@ func New(opt Options) (*Recorder, error) {
 		r.endpoints = append(r.endpoints, &endpoint{
 			r: r, index: i, address: e.Address, namespace: e.Namespace, component: e.Component, producer: e.Producer,
 		})
+	}
+	if opt.FS == nil {
+		r.opt.FS = segment.System()
+	}
+	r.finisher = newFinisher(r.opt.FS, r.warn)
+	if r.fs = r.finisher; opt.Fsync {
+		r.fs = r.opt.FS
 	}
 	r.started = r.clock.now().wallMS
 	r.metrics = newMetrics(r)
@@ -141,6 +150,9 @@ func (r *Recorder) Run(ctx context.Context) (m *Manifest, err error) {
 	wait(receiving, deadline.C)
 	close(stopWriting)
 	clean := wait(written, deadline.C)
+	if clean && !r.finisher.wait(deadline.C) {
+		r.warn("the last segments are written, but were not made durable in time")
+	}
 	return r.conclude(clean, keeping.Wait)
 }
 

@@ -71,6 +71,7 @@ type stream struct {
 	endpoint *endpoint
 	producer string // producer_id of its rows
 	series   string // of files
+	middle   []byte // of its rows, see appendHead
 
 	mu              sync.Mutex
 	counts          Counts

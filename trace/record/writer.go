@@ -3,7 +3,6 @@ package record
 import (
 	"cmp"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/fpm-project/fpm/trace/sample"
@@ -27,10 +26,6 @@ const (
 	// idleFor is how long a producer's files stay open without a row. One that is alive
 	// sends a heartbeat a second.
 	idleFor = 15 * time.Minute
-
-	// closers is how many files are made durable at a time at the end: a thousand one
-	// after the other would take too long on a slow disk.
-	closers = 32
 )
 
 // writer moves entries from the queue into files. Its methods are those of one goroutine.
@@ -41,11 +36,11 @@ type writer struct {
 
 	taken []entry
 	done  [][]byte // buffers of entries that are done with
-	row   []byte
 
 	series   map[string]*series
-	buffered int    // bytes of all batches
-	rows     uint64 // that were taken for writing
+	buffered int           // bytes of all batches
+	rows     uint64        // that were taken for writing
+	now      time.Duration // when the last entries were taken
 	flushAt  time.Duration
 	idleAt   time.Duration
 	warning  limited // that the disk fails
@@ -140,6 +135,7 @@ func (w *writer) step() (more bool) {
 func (w *writer) drain() (more bool) {
 	for {
 		w.taken = w.r.queue.take(w.taken, w.done)
+		w.now = w.r.clock.since()
 		clear(w.done)
 		w.done = w.done[:0]
 		for _, e := range w.taken {
@@ -171,7 +167,7 @@ func (s *stream) sampleKey() sample.Key {
 // thin takes an entry that sampling leaves out.
 func (w *writer) thin(e entry) {
 	e.stream.count(func(c *Counts) { c.Thinned++ })
-	w.done = append(w.done, e.payload)
+	w.done = append(w.done, e.row)
 }
 
 // write puts an entry's row into the batch of its producer.
@@ -181,29 +177,24 @@ func (w *writer) write(e entry) {
 	} else if s := w.of(e.stream); s.off {
 		e.stream.settle(1, false)
 	} else {
-		w.row = wire.AppendRow(w.row[:0], wire.Row{
-			TimestampMS: w.r.clock.since().Milliseconds(),
-			Namespace:   e.stream.endpoint.namespace, Component: e.stream.endpoint.component, ProducerID: e.stream.producer,
-			Mode: w.r.opt.Mode, ObservedUnixMS: e.observed, FPM: e.payload,
-		})
-		w.append(s, e.stream)
+		w.append(s, e)
 	}
-	w.done = append(w.done, e.payload)
+	w.done = append(w.done, e.row)
 }
 
-// append appends the row to a batch, within the bounds.
-func (w *writer) append(s *series, of *stream) {
-	if s.w.Buffered()+len(w.row) > flushAt && !s.failing {
+// append appends a row to a batch, within the bounds.
+func (w *writer) append(s *series, e entry) {
+	if s.w.Buffered()+len(e.row) > flushAt && !s.failing {
 		w.flush(s)
 	}
-	w.makeRoom(len(w.row))
+	w.makeRoom(len(e.row))
 	if s.off {
-		of.settle(1, false)
+		e.stream.settle(1, false)
 		return
 	}
-	s.used = w.r.clock.since()
+	s.used = w.now
 	before := s.w.Buffered()
-	err := s.append(w.row, of)
+	err := s.append(e.row, e.stream)
 	w.buffered += s.w.Buffered() - before
 	w.failed(s, err)
 	w.rows++
@@ -258,7 +249,7 @@ func (w *writer) open(of *stream) *series {
 		Prefix: w.r.prefix, Producer: of.producer,
 		RollBytes: w.r.opt.RollBytes, MaxSegments: w.r.opt.MaxSegments, Fsync: w.r.opt.Fsync,
 		MaxBuffered: 2 * batchBytes, // the bound for all together is kept here
-		Encoder:     w.encoder, FS: w.r.opt.FS,
+		Encoder:     w.encoder, FS: w.r.fs,
 		Warn: func(err error) { w.r.warn(fmt.Sprintf("producer %q: %s", of.producer, why(err))) },
 	})
 	if err != nil {
@@ -338,18 +329,11 @@ func (w *writer) finish() {
 	w.closeAll()
 }
 
-// closeAll closes the files, several at a time.
+// closeAll closes the files.
 func (w *writer) closeAll() {
-	var group sync.WaitGroup
-	slots := make(chan struct{}, closers)
 	for _, s := range w.series {
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			if err := s.close(); err != nil {
-				w.r.warn(fmt.Sprintf("producer %q: the last rows are not written: %s", s.name, why(err)))
-			}
-		})
+		if err := s.close(); err != nil {
+			w.r.warn(fmt.Sprintf("producer %q: the last rows are not written: %s", s.name, why(err)))
+		}
 	}
-	group.Wait()
 }

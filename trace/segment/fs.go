@@ -33,6 +33,9 @@ type File interface {
 	Stat() (fs.FileInfo, error)
 }
 
+// System returns the file system of the operating system.
+func System() FS { return system{} }
+
 // system is the file system of the operating system.
 type system struct{}
 
