@@ -247,20 +247,6 @@ func TestPing(t *testing.T) {
 	}
 }
 
-// A peer that sends PINGs and never reads is dropped when its answers no longer fit.
-func TestPingFlood(t *testing.T) {
-	one, other := net.Pipe()
-	t.Cleanup(func() { _ = other.Close() })
-	o := subscribe.Options{RetryMin: time.Hour, RetryMax: time.Hour}
-	o.Dial = dialTo(one)
-	w := start(t, subscribe.Endpoint{Address: "ipc://x"}, o)
-	welcome(t, other).send(command("PING", []byte("\x00\x64")))
-	// net.Pipe has no buffer: the answer waits for a reader that does not come.
-	if e := w.event(subscribe.Disconnected); !errors.Is(e.Err, os.ErrDeadlineExceeded) {
-		t.Errorf("error %v", e.Err)
-	}
-}
-
 // No descriptor stays behind a handshake that failed or a connection that ended, without
 // help of the garbage collector.
 func TestDescriptors(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -256,5 +257,20 @@ func TestArrival(t *testing.T) {
 		}
 		cancel()
 		<-done
+	})
+}
+
+// A peer that sends PINGs and never reads is dropped once its answer does not fit.
+func TestPingFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, peers := pipes()
+		w := start(t, somewhere, o)
+		// The pipe has no buffer: the answer waits for a reader that does not come.
+		welcome(t, <-peers).send(command("PING", []byte("\x00\x64")))
+		begin := time.Now()
+		if e := w.event(subscribe.Disconnected); !errors.Is(e.Err, os.ErrDeadlineExceeded) || e.At.Sub(begin) > 5*time.Second {
+			t.Errorf("%+v", e)
+		}
+		w.end()
 	})
 }
