@@ -43,10 +43,9 @@ func needLibzmq(t *testing.T) {
 
 // program is a running publisher.
 type program struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	out    bytes.Buffer
-	errors bytes.Buffer
+	t   *testing.T
+	cmd *exec.Cmd
+	out bytes.Buffer
 }
 
 // story is what a publisher says at its end about one rank.
