@@ -43,6 +43,9 @@ func (h *Histogram) Add(v float64) {
 	h.n++
 }
 
+// Count returns how many values were added.
+func (h *Histogram) Count() uint64 { return h.n }
+
 func bucket(v float64) int {
 	return int(math.Ceil(math.Log(min(max(v, minValue), maxValue)) / math.Log(gamma)))
 }

@@ -115,10 +115,16 @@ func (s *Stream) BusyShare() float64 {
 // time of the passes that are there.
 func (s *Stream) Rate(tokens float64) float64 {
 	if s.Complete() {
-		return ratio(tokens, s.Seconds())
+		return s.PerSecond(tokens)
 	}
-	return ratio(tokens, s.WallSum)
+	return s.PerBusySecond(tokens)
 }
+
+// PerSecond returns tokens per second between the first and the last row.
+func (s *Stream) PerSecond(tokens float64) float64 { return ratio(tokens, s.Seconds()) }
+
+// PerBusySecond returns tokens per second of the wall time of the passes.
+func (s *Stream) PerBusySecond(tokens float64) float64 { return ratio(tokens, s.WallSum) }
 
 // QueueMean returns the mean number of queued requests over the rows.
 func (s *Stream) QueueMean() float64 { return ratio(s.QueuedSum, float64(s.Rows)) }

@@ -17,6 +17,10 @@ func newTrace(a *app) *cobra.Command {
 	}
 	// One line a command.
 	cmd.AddCommand(newTraceRecord(a))
+	cmd.AddCommand(newTraceCat(a))
+	cmd.AddCommand(newTraceStats(a))
+	cmd.AddCommand(newTraceVerify(a))
+	cmd.AddCommand(newTraceCapacity(a))
 	cmd.AddCommand(newTraceTop(a))
 	cmd.AddCommand(newTracePorts(a))
 	cmd.AddCommand(newTraceTopologies(a))

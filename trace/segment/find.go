@@ -162,3 +162,13 @@ func withPrefix(arg string) (paths []string, err error) {
 	}
 	return paths, err
 }
+
+// Size returns how many bytes files have, as far as they can be asked.
+func Size(sources []*Source) (total int64) {
+	for _, s := range sources {
+		if info, err := os.Stat(s.Path); err == nil {
+			total += info.Size()
+		}
+	}
+	return total
+}
