@@ -82,7 +82,9 @@ var (
 
 // New returns a recorder. It makes sure that files can be written where they are to be,
 // and claims its manifest; the caller runs it, once.
-func New(opt Options) (*Recorder, error) {
+func New(opt Options) (*Recorder, error) { return newRecorder(opt, newClock()) }
+
+func newRecorder(opt Options, clock clock) (*Recorder, error) {
 	if len(opt.Endpoints) == 0 {
 		return nil, &exitcode.Error{Code: exitcode.Usage, Message: "no endpoint to record from"}
 	}
@@ -90,7 +92,7 @@ func New(opt Options) (*Recorder, error) {
 		return nil, &exitcode.Error{Code: exitcode.Usage, Message: "the interval of sampled mode must be above 0"}
 	}
 	r := &Recorder{
-		opt: opt, prefix: segment.Prefix(opt.Output), clock: newClock(), subscribe: subscribe.Subscribe,
+		opt: opt, prefix: segment.Prefix(opt.Output), clock: clock, subscribe: subscribe.Subscribe,
 		registry: newRegistry(maxStreams), queue: newQueue(queueEntries, queueBytes),
 		series: map[string]*series{}, state: Recording,
 	}
