@@ -120,6 +120,10 @@ func (s *Stream) Rate(tokens float64) float64 {
 	return s.PerBusySecond(tokens)
 }
 
+// Percentile returns the wall time (s) below which the share q of the passes lie, within
+// [QuantileError].
+func (s *Stream) Percentile(q float64) float64 { return min(s.Wall.Quantile(q), s.WallMax) }
+
 // PerSecond returns tokens per second between the first and the last row.
 func (s *Stream) PerSecond(tokens float64) float64 { return ratio(tokens, s.Seconds()) }
 

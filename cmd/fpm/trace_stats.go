@@ -100,7 +100,7 @@ func streamObject(s *trace.Stream) report.Object {
 		{Key: "busy_share", Value: s.BusyShare()},
 		{Key: "wall_time_s", Value: report.Object{
 			{Key: "count", Value: s.Wall.Count()}, {Key: "sum", Value: s.WallSum},
-			{Key: "p50", Value: s.Wall.Quantile(0.5)}, {Key: "p90", Value: s.Wall.Quantile(0.9)}, {Key: "p99", Value: s.Wall.Quantile(0.99)},
+			{Key: "p50", Value: s.Percentile(0.5)}, {Key: "p90", Value: s.Percentile(0.9)}, {Key: "p99", Value: s.Percentile(0.99)},
 			{Key: "max", Value: s.WallMax},
 		}},
 		{Key: "prefill_tokens", Value: s.Prefill}, {Key: "decode_tokens", Value: s.Decode},
@@ -189,7 +189,7 @@ func streamRow(s *trace.Stream) []string {
 	}
 	return []string{
 		cutText(name, maxProducer), fmt.Sprint(s.ID.Rank), fmt.Sprint(s.Rows), seconds(s.Seconds()), fmt.Sprintf("%.0f%%", 100*s.BusyShare()),
-		seconds(s.Wall.Quantile(0.5)), seconds(s.Wall.Quantile(0.9)), seconds(s.Wall.Quantile(0.99)), seconds(s.WallMax),
+		seconds(s.Percentile(0.5)), seconds(s.Percentile(0.9)), seconds(s.Percentile(0.99)), seconds(s.WallMax),
 		si(s.Rate(s.Prefill)) + mark, si(s.Rate(s.Decode)) + mark,
 		fmt.Sprintf("%s/%d", digits3(s.QueueMean()), s.QueuedMax), gaps, fmt.Sprint(s.Restarts),
 	}
