@@ -2,6 +2,7 @@ package subscribe_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -300,28 +301,26 @@ func FuzzPeer(f *testing.F) {
 func hear(t *testing.T, said []byte) {
 	one, other := net.Pipe()
 	defer func() { _, _ = one.Close(), other.Close() }()
-	conn := &reciting{Conn: one, rest: said}
-	o := subscribe.Options{RetryMin: time.Hour, RetryMax: time.Hour, Dial: dialTo(conn)}
-	w := start(t, subscribe.Endpoint{Address: "ipc://x"}, o)
-	for {
-		e := <-w.events
-		if e.Kind == subscribe.Failed || e.Kind == subscribe.Disconnected {
-			break
-		}
-	}
-	w.end()
-	close(w.messages)
+	ctx, cancel := context.WithCancel(t.Context())
 	size := 0
-	for m := range w.messages {
-		for _, frame := range m {
-			size += len(frame) + 2
-			if len(frame) > wire.MaxFrame {
-				t.Errorf("a frame of %d bytes", len(frame))
+	err := subscribe.Subscribe(ctx, subscribe.Endpoint{Address: "ipc://x"}, subscribe.Options{
+		Dial: dialTo(&reciting{Conn: one, rest: said}),
+		OnMessage: func(frames [][]byte, _ time.Time) {
+			for _, frame := range frames {
+				size += len(frame) + 2
+				if len(frame) > wire.MaxFrame {
+					t.Errorf("a frame of %d bytes", len(frame))
+				}
 			}
-		}
-	}
-	if size > len(said) {
-		t.Errorf("%d bytes became %d", len(said), size)
+		},
+		OnEvent: func(e subscribe.Event) {
+			if e.Kind == subscribe.Failed || e.Kind == subscribe.Disconnected {
+				cancel()
+			}
+		},
+	})
+	if !errors.Is(err, context.Canceled) || size > len(said) {
+		t.Errorf("%v; %d bytes became %d", err, len(said), size)
 	}
 }
 
