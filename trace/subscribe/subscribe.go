@@ -75,15 +75,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// dial connects. A peer whose host vanished sends no FIN; the kernel's keep-alive probes
-// notice it within half a minute. Heartbeats of ZMTP would say the same, but a peer may
-// leave them unanswered and still be alive.
-func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
-		Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
-	return d.DialContext(ctx, network, address)
-}
-
 // Subscribe receives the messages of an endpoint until ctx is done, and returns its cause.
 // No failure of the endpoint ends it. The only other error is that of an endpoint which
 // [ParseEndpoint] would have refused.
@@ -137,11 +128,11 @@ func (s *subscription) emit(e Event) {
 // the connection ends. It returns the event that tells of the end, for pause to complete.
 // All addresses are tried at once so that a second form of a name costs no delay.
 func (s *subscription) connect(ctx context.Context) Event {
-	var errs []error
+	var failed error
 	for i, t := range s.targets {
 		c, err := s.open(ctx, t)
 		if err != nil {
-			errs = append(errs, err)
+			failed = both(failed, err)
 			continue
 		}
 		// The form that answered is tried first from now on.
@@ -149,7 +140,15 @@ func (s *subscription) connect(ctx context.Context) Event {
 		return s.receive(c, t)
 	}
 	s.attempts++
-	return Event{Kind: Failed, Err: errors.Join(errs...), Attempt: s.attempts}
+	return Event{Kind: Failed, Err: failed, Attempt: s.attempts}
+}
+
+// both joins the errors of two addresses on one line.
+func both(a, b error) error {
+	if a == nil {
+		return b
+	}
+	return fmt.Errorf("%w; %w", a, b)
 }
 
 // open connects to a target and completes the handshake.
@@ -161,7 +160,8 @@ func (s *subscription) open(ctx context.Context, t target) (*connection, error) 
 		return nil, err
 	}
 	if reachedItself(raw) {
-		return nil, errors.Join(errSelf, raw.Close())
+		_ = raw.Close() // nobody is at its other end
+		return nil, fmt.Errorf("%s: %w", t.shown, errSelf)
 	}
 	c := newConnection(ctx, raw)
 	if err := c.handshake(time.Now().Add(s.ConnectTimeout)); err != nil {

@@ -198,7 +198,7 @@ func TestFallback(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := start(t, list[0], quick())
-	if e := w.event(subscribe.Failed); !strings.Contains(e.Err.Error(), base+".0") || strings.Count(e.Err.Error(), base) < 2 {
+	if e := w.event(subscribe.Failed); !strings.Contains(e.Err.Error(), base+".0") || strings.Count(e.Err.Error(), base) < 2 || strings.Contains(e.Err.Error(), "\n") {
 		t.Errorf("the error does not name both forms: %v", e.Err)
 	}
 	suffixed := listen(t, "unix", base+".0")
