@@ -6,9 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -349,7 +347,3 @@ func accounted(t *testing.T, c Counts) {
 		t.Errorf("%d payloads received, %d accounted for: %+v", c.Received, got, c)
 	}
 }
-
-var errNoSpace = errors.New("no space left on a device for tests")
-
-var _ = io.EOF

@@ -51,7 +51,10 @@ func (s *series) append(row []byte, of *stream) error {
 	before := s.w.Stats()
 	err := s.w.Append(row)
 	s.settle(before)
-	return s.tried(err)
+	if err != nil || s.w.Stats().Members != before.Members {
+		s.failing = err != nil
+	}
+	return err
 }
 
 // flush writes the batch.
@@ -59,11 +62,6 @@ func (s *series) flush() error {
 	before := s.w.Stats()
 	err := s.w.Flush()
 	s.settle(before)
-	return s.tried(err)
-}
-
-// tried notes how an attempt to write went.
-func (s *series) tried(err error) error {
 	s.failing = err != nil
 	return err
 }

@@ -196,7 +196,9 @@ func (w *writer) append(s *series, e entry) {
 	before := s.w.Buffered()
 	err := s.append(e.row, e.stream)
 	w.buffered += s.w.Buffered() - before
-	w.failed(s, err)
+	if err != nil {
+		w.failed(s, err)
+	}
 	w.rows++
 	if w.rows == w.r.opt.MaxRows {
 		w.r.stop()
