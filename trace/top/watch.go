@@ -3,7 +3,10 @@ package top
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/fpm-project/fpm/trace"
@@ -75,11 +78,27 @@ func (w *watch) event(e subscribe.Event) {
 	}
 }
 
+// text says why there is no connection. The address stands beside it, and of two addresses
+// that fail for one reason the reason is said once.
 func text(err error) string {
-	if err == nil {
-		return ""
+	causes := []error{err}
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		causes = several.Unwrap()
 	}
-	return err.Error()
+	var texts []string
+	for _, cause := range causes {
+		var system syscall.Errno
+		switch {
+		case cause == nil:
+			continue
+		case errors.As(cause, &system):
+			cause = system
+		}
+		if said := cause.Error(); !slices.Contains(texts, said) {
+			texts = append(texts, said)
+		}
+	}
+	return strings.Join(texts, "; ")
 }
 
 // FollowLag is how long a row of a trace that is being written takes to arrive: writers

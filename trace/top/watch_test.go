@@ -2,9 +2,13 @@ package top
 
 import (
 	"context"
+	"errors"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -73,6 +77,20 @@ func TestWatch(t *testing.T) {
 	cancel()
 	if err := <-watched; err != nil {
 		t.Error(err)
+	}
+}
+
+func TestText(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	for want, err := range map[string]error{
+		"":                        nil,
+		"EOF":                     io.EOF,
+		"connection refused":      refused,
+		"connection refused; EOF": errors.Join(refused, refused, io.EOF),
+	} {
+		if got := text(err); got != want {
+			t.Errorf("%v is %q, want %q", err, got, want)
+		}
 	}
 }
 
