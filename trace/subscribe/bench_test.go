@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -31,9 +32,8 @@ func (c *canned) Close() error {
 	return c.Conn.Close()
 }
 
-func newCanned(b *testing.B, payload int) *canned {
-	one, other := net.Pipe()
-	b.Cleanup(func() { _, _ = one.Close(), other.Close() })
+func newCanned(payload int) *canned {
+	one, _ := net.Pipe() // no descriptor: nothing to close
 	return &canned{Conn: one, head: append(greeting(), ready("PUB")...),
 		loop: bytes.Repeat(pass(1, bytes.Repeat([]byte{'x'}, payload)), 100)}
 }
@@ -55,8 +55,11 @@ func (c *canned) Read(p []byte) (int, error) {
 }
 
 // BenchmarkReceive compares the ways to receive a message of 600 bytes: this package, the
-// frames of zmq4's connection, and a socket of zmq4 over a registered transport.
+// frames of zmq4's connection, and a socket of zmq4 over a registered transport. The
+// kernel's part is left out; the others would need a buffered connection to keep up in it.
 func BenchmarkReceive(b *testing.B) {
+	var own float64 // nanoseconds
+	ratio := func(b *testing.B) { b.ReportMetric(float64(b.Elapsed())/float64(b.N)/own, "x-subscribe") }
 	b.Run("subscribe", func(b *testing.B) {
 		ctx, cancel := context.WithCancel(b.Context())
 		n := 0
@@ -67,14 +70,15 @@ func BenchmarkReceive(b *testing.B) {
 					cancel()
 				}
 			},
-			Dial: func(context.Context, string, string) (net.Conn, error) { return newCanned(b, 600), nil },
+			Dial: func(context.Context, string, string) (net.Conn, error) { return newCanned(600), nil },
 		}
 		if err := subscribe.Subscribe(ctx, subscribe.Endpoint{Address: "ipc://x"}, options); !errors.Is(err, context.Canceled) {
 			b.Fatal(err)
 		}
+		own = float64(b.Elapsed()) / float64(b.N)
 	})
 	b.Run("zmq4.Conn", func(b *testing.B) {
-		c, err := zmq4.Open(newCanned(b, 600), null.Security(), zmq4.Sub, nil, false, nil)
+		c, err := zmq4.Open(newCanned(600), null.Security(), zmq4.Sub, nil, false, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -84,10 +88,13 @@ func BenchmarkReceive(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
+		ratio(b)
 	})
 	b.Run("zmq4.Socket", func(b *testing.B) {
-		if err := zmq4.RegisterTransport("canned", cannedTransport{b: b}); err != nil && b.N > 1 {
-			b.Log(err)
+		if !slices.Contains(zmq4.Transports(), "canned") {
+			if err := zmq4.RegisterTransport("canned", cannedTransport{}); err != nil {
+				b.Fatal(err)
+			}
 		}
 		s := zmq4.NewSub(b.Context())
 		if err := errors.Join(s.SetOption(zmq4.OptionSubscribe, ""), s.Dial("canned://x")); err != nil {
@@ -99,13 +106,14 @@ func BenchmarkReceive(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
+		ratio(b)
 	})
 }
 
-type cannedTransport struct{ b *testing.B }
+type cannedTransport struct{}
 
-func (c cannedTransport) Dial(context.Context, transport.Dialer, string) (net.Conn, error) {
-	return newCanned(c.b, 600), nil
+func (cannedTransport) Dial(context.Context, transport.Dialer, string) (net.Conn, error) {
+	return newCanned(600), nil
 }
 func (cannedTransport) Listen(context.Context, string) (net.Listener, error) {
 	return nil, errors.ErrUnsupported

@@ -296,7 +296,7 @@ func TestDecodingAllocatesNothing(t *testing.T) {
 func TestWorkerIDs(t *testing.T) {
 	var d wire.Decoder
 	for round := range 2 {
-		for n := range 10_000 {
+		for n := range 5000 {
 			id := fmt.Sprint("worker-", n)
 			if n%1000 == 0 {
 				id += strings.Repeat("x", 1000)
@@ -312,8 +312,8 @@ func TestWorkerIDs(t *testing.T) {
 // A payload full of different keys is judged in time.
 func TestManyKeys(t *testing.T) {
 	p := pass(7)
-	for n := range 100_000 {
-		p = append(p, pair{fmt.Sprintf("k%05d", n*7919%100_000), []byte{0}})
+	for n := range 30_000 {
+		p = append(p, pair{fmt.Sprintf("k%05d", n*7919%30_000), []byte{0}})
 	}
 	var d wire.Decoder
 	if _, _, err := d.Decode(nil, message(7, p.encode())); err != nil {
