@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/go-zeromq/zmq4"
@@ -23,6 +25,8 @@ func (c *connection) handshake(deadline time.Time) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return errMute
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return fmt.Errorf("%w: %w", errShut, err)
 	case a.err != nil:
 		return a.err // zmq4 wraps it in words about its own steps
 	case err != nil:
@@ -38,6 +42,7 @@ func (c *connection) handshake(deadline time.Time) error {
 // Errors of peers that are no publishers.
 var (
 	errMute     = errors.New("the peer accepted the connection but did not complete a ZMTP handshake: it hangs, or is no ZeroMQ publisher")
+	errShut     = errors.New("the peer closed the connection during the handshake, as one that demands CURVE or PLAIN security does, or one that is no ZeroMQ publisher")
 	errGreeting = errors.New("the peer does not speak ZMTP")
 	errVersion  = errors.New("the peer speaks ZMTP 2 or older (libzmq before 4.0)")
 	errMetadata = errors.New("the peer's handshake has malformed metadata")

@@ -42,11 +42,11 @@ func TestHandshakesThatFail(t *testing.T) {
 		bytes     []byte
 		open      bool // the peer does not close the connection
 	}{
-		{"nothing and closed", "EOF", nil, false},
+		{"nothing and closed", "during the handshake", nil, false},
 		{"mute", "did not complete", nil, true},
 		{"mute after the greeting", "did not complete", greeting(), true},
-		{"closed in the greeting", "EOF", greeting()[:30], false},
-		{"closed in READY", "EOF", after(ready("PUB")[:9]), false},
+		{"closed in the greeting", "during the handshake", greeting()[:30], false},
+		{"closed in READY", "during the handshake", after(ready("PUB")[:9]), false},
 		{"random bytes", "does not speak ZMTP", random, true},
 		{"signature only", "does not speak ZMTP", changed(greeting(), 9, 'x'), true},
 		{"HTTP", `"HTTP/1.1 200`, []byte("HTTP/1.1 200 OK\r\n\r\n"), true},
