@@ -76,7 +76,7 @@ func stacks() string {
 	return string(b[:runtime.Stack(b, true)])
 }
 
-func dial(t *testing.T, address string) net.Conn {
+func dial(t testing.TB, address string) net.Conn {
 	t.Helper()
 	network, at := "tcp", strings.TrimPrefix(address, "tcp://")
 	if path, ok := strings.CutPrefix(address, "ipc://"); ok {
@@ -93,7 +93,12 @@ func dial(t *testing.T, address string) net.Conn {
 // subscribe connects to an address as a subscriber of everything.
 func subscribe(t *testing.T, address string) *zmq4.Conn {
 	t.Helper()
-	conn, err := zmq4.Open(dial(t, address), null.Security(), zmq4.Sub, nil, false, nil)
+	return subscribeOn(t, dial(t, address))
+}
+
+func subscribeOn(t testing.TB, raw net.Conn) *zmq4.Conn {
+	t.Helper()
+	conn, err := zmq4.Open(raw, null.Security(), zmq4.Sub, nil, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
