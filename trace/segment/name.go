@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -56,11 +55,6 @@ func (n Name) Path() string {
 // Series returns the path without index and extension: what the segments of one producer
 // have in common.
 func (n Name) Series() string { return n.Prefix + "." + n.Producer }
-
-// compare is the order of reading: by series, and within it by index.
-func (n Name) compare(other Name) int {
-	return cmp.Or(cmp.Compare(n.Series(), other.Series()), cmp.Compare(n.Index, other.Index))
-}
 
 // Parse returns the parts of a segment's path. It takes exactly what [Name.Path] gives: an
 // index with more zeros than needed, a producer that is not sanitised or any other
