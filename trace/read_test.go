@@ -262,6 +262,16 @@ func TestVerify(t *testing.T) {
 			"trace.producer: no row of the producer x, which was expected",
 			"trace.rank: no row of rank 1, which was expected",
 		}},
+		"mixed over files": {map[string][]byte{
+			"run.w.000000.jsonl.gz": zip(t, good...), "run.w.000001.jsonl.gz": zip(t, "x", sample{counter: 7}.line(), sample{counter: 8, mode: wire.Sampled}.line()),
+			"run.x.000000.jsonl.gz": zip(t, "x", sample{producer: "x", mode: wire.Sampled}.line()), "run.x.000001.jsonl.gz": zip(t, sample{producer: "x"}.line()),
+		}, VerifyOptions{}, []string{
+			"trace.mixed run.w.000001.jsonl.gz:3:1: rows of the sampled capture mode follow rows of the full capture mode in one series",
+			"trace.mixed run.x.000001.jsonl.gz:1:1: rows of the full capture mode follow rows of the sampled capture mode in one series",
+			"trace.row run.w.000001.jsonl.gz:1:1: not a JSON object",
+			"trace.row run.x.000000.jsonl.gz:1:1: not a JSON object",
+			"trace.sampled: 2 of 2 streams are not full captures: their gaps are not judged",
+		}},
 		"empty": {map[string][]byte{"run.w.000000.jsonl.gz": nil}, VerifyOptions{}, []string{
 			"trace.empty run.w.000000.jsonl.gz: the file has no rows", "trace.empty: there is no row at all",
 		}},

@@ -60,13 +60,17 @@ func Verify(ctx context.Context, sources []*segment.Source, opt VerifyOptions) (
 type verifier struct {
 	tally
 	out    *finding.Collector
-	rows   map[*segment.Source]uint64 // lines, valid or not
+	rows   map[*segment.Source]uint64 // lines, valid or not, of the files before the current one
 	series map[string]*series
+
+	source *segment.Source // the current file
+	lines  uint64          // its lines so far
+	noted  *segment.Source // the file whose last row was recorded in this way
+	way    way
 }
 
 // series is what the rows of a series of files have in common: nothing, if all goes well.
 type series struct {
-	file string
 	ways map[way]place
 }
 
@@ -96,8 +100,10 @@ func (v *verifier) say(rule finding.ID, rec *segment.Record, f finding.Finding) 
 }
 
 func (v *verifier) row(rec segment.Record, row *Row) {
-	v.rows[rec.Source]++
-	v.way(&rec, row)
+	v.line(rec.Source)
+	if w := (way{row.Layout, row.Mode}); w != v.way || rec.Source != v.noted {
+		v.note(&rec, w)
+	}
 	s, st := v.add(&rec, row)
 	switch {
 	case st.gap != nil:
@@ -136,25 +142,34 @@ func pointerOf(row *Row, key string) string {
 	return "/event/fpm/" + key
 }
 
-// way notes how a row was recorded.
-func (v *verifier) way(rec *segment.Record, row *Row) {
+// line counts a line of a file, and notes when another file begins.
+func (v *verifier) line(source *segment.Source) {
+	if source != v.source {
+		v.rows[v.source] += v.lines
+		v.source, v.lines = source, 0
+	}
+	v.lines++
+}
+
+// note notes how a row was recorded.
+func (v *verifier) note(rec *segment.Record, w way) {
 	name := rec.Source.Path
 	if rec.Source.Segment() {
 		name = rec.Source.Name.Series()
 	}
 	s := v.series[name]
 	if s == nil {
-		s = &series{file: rec.Source.Path, ways: map[way]place{}}
+		s = &series{ways: map[way]place{}}
 		v.series[name] = s
 	}
-	w := way{row.Layout, row.Mode}
+	v.way, v.noted = w, rec.Source
 	if _, ok := s.ways[w]; !ok {
 		s.ways[w] = place{rec.Source.Path, rec.Number, rec.Offset}
 	}
 }
 
 func (v *verifier) bad(rec segment.Record, fault *RowError) {
-	v.rows[rec.Source]++
+	v.line(rec.Source)
 	v.tally.bad(rec, fault)
 	v.say(finding.TraceRow, &rec, finding.Finding{Rank: finding.NoRank, Pointer: fault.Pointer, Message: fault.Message, Column: fault.Offset + 1})
 }
@@ -162,7 +177,7 @@ func (v *verifier) bad(rec segment.Record, fault *RowError) {
 func (v *verifier) hole(rec segment.Record) {
 	v.tally.hole(rec)
 	if rec.Hole.Fault == segment.LongLine {
-		v.rows[rec.Source]++
+		v.line(rec.Source)
 		v.say(finding.TraceRow, &rec, finding.Finding{Rank: finding.NoRank, Message: fmt.Sprintf("a line of more than %d MiB", segment.MaxLine>>20)})
 		return
 	}
@@ -194,6 +209,7 @@ func HoleText(h *segment.Hole) string {
 
 // files looks at the files as a whole: those without rows, and the gaps between indices.
 func (v *verifier) files(sources []*segment.Source) {
+	v.rows[v.source] += v.lines
 	bySeries := map[string][]*segment.Source{}
 	for _, s := range sources {
 		if v.rows[s] == 0 && !v.failed(s) {
