@@ -59,7 +59,11 @@ func (c *canned) Read(p []byte) (int, error) {
 // kernel's part is left out; the others would need a buffered connection to keep up in it.
 func BenchmarkReceive(b *testing.B) {
 	var own float64 // nanoseconds
-	ratio := func(b *testing.B) { b.ReportMetric(float64(b.Elapsed())/float64(b.N)/own, "x-subscribe") }
+	ratio := func(b *testing.B) {
+		if own > 0 { // not when this one runs alone
+			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/own, "x-subscribe")
+		}
+	}
 	b.Run("subscribe", func(b *testing.B) {
 		ctx, cancel := context.WithCancel(b.Context())
 		n := 0
