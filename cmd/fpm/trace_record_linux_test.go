@@ -27,6 +27,7 @@ func startFleet(t *testing.T, fpm, sockets string, args ...string) {
 
 // A disk that fills and is freed again costs nothing that fits into memory.
 func TestRecordDiskFull(t *testing.T) {
+	t.Parallel()
 	fpm, small, sockets := program(t), mount(t, "256k"), filepath.Join(t.TempDir(), "s")
 	r := startRecord(t, fpm, small, "--ipc-base", sockets, "--mode", "full")
 	r.stderr.has(t, "nothing received", 1) // so the first manifest is there
@@ -58,6 +59,7 @@ func TestRecordDiskFull(t *testing.T) {
 
 // A place that has become read-only ends the recording, and says so.
 func TestRecordReadOnly(t *testing.T) {
+	t.Parallel()
 	fpm, dir, sockets := program(t), mount(t, "4m"), filepath.Join(t.TempDir(), "s")
 	r := startRecord(t, fpm, dir, "--ipc-base", sockets, "--mode", "full")
 	r.stderr.has(t, "nothing received", 1)

@@ -351,7 +351,7 @@ func TestRecordInterop(t *testing.T) {
 				base, from = fmt.Sprintf("tcp://127.0.0.1:%d", port), []string{"--base-port", strconv.Itoa(port)}
 			}
 			// The publisher is there first, and waits before it sends.
-			p := publish(t, append([]string{"--base", base, "--warm", "1.5"}, c.args...)...)
+			p := publish(t, append([]string{"--base", base, "--warm", "1.2"}, c.args...)...)
 			r := startRecord(t, fpm, dir, append(from, "--ranks", ranks, "--mode", "full")...)
 			r.stderr.has(t, ": connected", last+1)
 			good, bad := p.sent()
@@ -384,6 +384,7 @@ func TestRecordInterop(t *testing.T) {
 
 // TestRecordThroughChange goes on through whatever becomes of the publisher's port.
 func TestRecordThroughChange(t *testing.T) {
+	t.Parallel()
 	needLibzmq(t)
 	fpm, dir, port := program(t), t.TempDir(), ports(t, 1)
 	address := fmt.Sprintf("127.0.0.1:%d", port)
@@ -429,6 +430,7 @@ func kills() int {
 // A recorder that is killed at any moment leaves whole members, all but the last; the next
 // one goes on with the next index.
 func TestRecordKilled(t *testing.T) {
+	t.Parallel()
 	fpm, dir, sockets := program(t), t.TempDir(), filepath.Join(t.TempDir(), "s")
 	fleet := exec.Command(fpm, "simulate", "stream", "--ipc-base", sockets, "--ranks", "2", "--rate", "2000", "--load", "steady", "--worker-id", "w", "--quiet")
 	out := newLog()
@@ -520,6 +522,7 @@ func rowsOf(t *testing.T, path string, last map[float64]float64) (whole bool) {
 
 // Under load, a signal ends it in time, with everything that was received on disk.
 func TestRecordStopsInTime(t *testing.T) {
+	t.Parallel()
 	fpm, dir, sockets := program(t), t.TempDir(), filepath.Join(t.TempDir(), "s")
 	fleet := exec.Command(fpm, "simulate", "stream", "--ipc-base", sockets, "--ranks", "4", "--rate", "1000", "--load", "steady", "--quiet")
 	if err := fleet.Start(); err != nil {
