@@ -106,7 +106,7 @@ type Snapshot struct {
 	At        time.Time
 	Lines     []Line // by worker, rank and source
 	Endpoints []Endpoint
-	Forgotten int // lines that made room for others
+	Forgotten int // lines that are gone: silent for long, or another worker's now
 }
 
 // Board gathers passes. It may be used concurrently.
@@ -165,30 +165,51 @@ func (b *Board) Add(p *Pass) {
 			b.forget()
 		}
 		s = &stream{first: p.At, last: p.At, counter: p.Counter - 1}
+		b.replace(k)
 		b.streams[k] = s
 		if e := b.endpoints[p.Source]; e != nil {
 			e.Lines++
 		}
 	}
+	s.replaced = false
 	s.add(p)
+}
+
+// replace marks the lines in whose place a new one is: another worker has come up at their
+// endpoint.
+func (b *Board) replace(by key) {
+	for k, s := range b.streams {
+		if k.source == by.source && k.rank == by.rank {
+			s.replaced = true
+		}
+	}
 }
 
 // forget drops the line that has been silent longest.
 func (b *Board) forget() {
-	oldest := slices.MinFunc(slices.Collect(maps.Keys(b.streams)), func(x, y key) int {
+	b.drop(slices.MinFunc(slices.Collect(maps.Keys(b.streams)), func(x, y key) int {
 		return b.streams[x].last.Compare(b.streams[y].last)
-	})
-	delete(b.streams, oldest)
+	}))
+}
+
+func (b *Board) drop(k key) {
+	delete(b.streams, k)
 	b.forgotten++
-	if e := b.endpoints[oldest.source]; e != nil {
+	if e := b.endpoints[k.source]; e != nil {
 		e.Lines--
 	}
 }
 
-// Snapshot returns what the board knows at a time.
+// Snapshot returns what the board knows at a time. A line in whose place there is another
+// is dropped with the last minute of it.
 func (b *Board) Snapshot(now time.Time) Snapshot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	for k, s := range b.streams {
+		if s.replaced && now.Sub(s.last) > Minute*time.Second {
+			b.drop(k)
+		}
+	}
 	snap := Snapshot{At: now, Forgotten: b.forgotten, Lines: make([]Line, 0, len(b.streams))}
 	for k, s := range b.streams {
 		l := s.line(now)
@@ -218,6 +239,7 @@ type stream struct {
 	counter     int64 // the last one
 	queue       uint64
 	sampled     bool
+	replaced    bool // by another worker at its endpoint
 	gaps        uint64
 	restarts    uint64
 	messages    uint64

@@ -2,6 +2,7 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -142,6 +143,35 @@ func TestLinesAreBounded(t *testing.T) {
 				t.Errorf("%s, silent for longest, is there", l.Worker)
 			}
 		}
+	}
+}
+
+// TestAWorkerIsReplaced has another worker come up at an endpoint.
+func TestAWorkerIsReplaced(t *testing.T) {
+	b := NewBoard("tcp://h:1")
+	b.Add(busy("old", 0, 1, 0))
+	b.Add(busy("old", 1, 1, 0)) // another rank
+	b.Add(busy("new", 0, 0, 10*time.Second))
+	workers := func(after time.Duration) (names []string) {
+		for _, l := range b.Snapshot(start.Add(after)).Lines {
+			names = append(names, fmt.Sprint(l.Worker, l.Rank))
+		}
+		return names
+	}
+	if got := workers(time.Minute); !slices.Equal(got, []string{"new0", "old0", "old1"}) {
+		t.Errorf("within a minute: %v", got)
+	}
+	if got := workers(61 * time.Second); !slices.Equal(got, []string{"new0", "old1"}) {
+		t.Errorf("after a minute: %v", got)
+	}
+	if snap := b.Snapshot(start.Add(time.Hour)); snap.Forgotten != 1 || snap.Endpoints[0].Lines != 2 || len(snap.Lines) != 2 {
+		t.Errorf("%d forgotten, %+v", snap.Forgotten, snap.Endpoints)
+	}
+	// Two that take turns are both there.
+	b.Add(busy("other", 0, 0, 20*time.Second))
+	b.Add(busy("new", 0, 1, 2*time.Minute))
+	if got := workers(150 * time.Second); !slices.Equal(got, []string{"new0", "old1", "other0"}) {
+		t.Errorf("the one that has come back: %v", got)
 	}
 }
 
