@@ -36,6 +36,7 @@ type lines struct {
 	source *Source
 	text   []byte // not handed out so far
 	carry  []byte // the beginning of a line whose end is in the next chunk
+	large  bool   // carry is kept when it is large: there is one for all files
 	skip   bool   // within a line that is too long
 	cut    bool   // text is of a member that is cut off
 
@@ -88,7 +89,7 @@ func (l *lines) finish(end []byte) (line []byte, ok bool) {
 	}
 	line = append(l.carry, end...)
 	l.carry = l.carry[:0]
-	if cap(line) <= 4*chunkSize {
+	if l.large || cap(line) <= largeCarry {
 		l.carry = line[:0]
 	} else {
 		l.carry = nil
@@ -102,10 +103,17 @@ func (l *lines) keep() {
 		l.tooLong(len(l.carry) + len(l.text))
 		l.skip, l.carry = true, l.carry[:0]
 	} else {
+		if n := len(l.carry) + len(l.text); n > largeCarry && cap(l.carry) < n {
+			// The whole room at once: to grow into it would take it twice.
+			l.carry = append(make([]byte, 0, MaxLine), l.carry...)
+		}
 		l.carry = append(l.carry, l.text...)
 	}
 	l.text = nil
 }
+
+// largeCarry is the size of a line's beginning from which on memory matters, in bytes.
+const largeCarry = 4 * chunkSize
 
 // tooLong notes that n bytes of a line are not read. The line is told of once.
 func (l *lines) tooLong(n int) {
@@ -142,7 +150,7 @@ func (l *lines) record(line []byte) Record {
 
 // last returns the line that the file ends with when it has no line end.
 func (l *lines) last() (line []byte, ok bool) {
-	line, l.carry = l.carry, nil
+	line, l.carry = l.carry, l.carry[:0]
 	return line, len(line) > 0
 }
 
@@ -357,7 +365,7 @@ func (r *Reader) recycle() {
 func (r *Reader) take(i item) (Record, bool) {
 	switch {
 	case i.source != nil:
-		r.lines = lines{source: i.source, carry: r.lines.carry[:0]}
+		r.lines = lines{source: i.source, carry: r.lines.carry[:0], large: true}
 	case i.end:
 		r.err = i.err
 		if line, ok := r.lines.last(); ok && i.err == nil {
