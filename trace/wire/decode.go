@@ -296,6 +296,14 @@ func (d *Decoder) field(m *members, at field, dst, b []byte, depth int) (out, re
 }
 
 func (d *Decoder) load(f *FPM, at field, dst, b []byte, depth int) (out, rest []byte, err error) {
+	form, l := &usualScheduled, &f.Scheduled
+	if at == queued {
+		form, l = &usualQueued, &f.Queued
+	}
+	if out, rest, ok := usualLoad(dst, b, form, l); ok {
+		return out, rest, nil
+	}
+	*l = Load{} // as far as it was read
 	if at == scheduled {
 		return d.object(dst, b, depth+1, scheduledSchema, nil, &f.Scheduled)
 	}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/binary"
 	"math"
 	"strconv"
 	"unicode/utf8"
@@ -154,7 +155,7 @@ func appendFloat(dst []byte, f float64) []byte {
 func appendString(dst, s []byte) ([]byte, error) {
 	dst = append(dst, '"')
 	from := 0
-	for i := 0; i < len(s); {
+	for i := plainPrefix(s); i < len(s); {
 		c := s[i]
 		if c >= utf8.RuneSelf {
 			r, size := utf8.DecodeRune(s[i:])
@@ -173,6 +174,21 @@ func appendString(dst, s []byte) ([]byte, error) {
 		from = i
 	}
 	return append(append(dst, s[from:]...), '"'), nil
+}
+
+// plainPrefix returns how many bytes of s, in eights, are ASCII that JSON leaves as it is.
+// Eight bytes are looked at as one number: in each byte the highest bit becomes set when
+// the byte is below a space, a quote, a backslash or beyond ASCII.
+func plainPrefix(s []byte) (n int) {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	for ; len(s)-n >= 8; n += 8 {
+		x := binary.LittleEndian.Uint64(s[n:])
+		quote, slash := x^ones*'"', x^ones*'\\'
+		if (x|(x-ones*' ')|(quote-ones)|(slash-ones))&high != 0 {
+			break
+		}
+	}
+	return n
 }
 
 func appendEscape(dst []byte, c byte) []byte {
