@@ -45,7 +45,8 @@ func newSource(path string) *Source {
 // Find returns the files that arguments stand for: by series, and within a series by
 // index. An argument is a file; a directory, for the files in it that end in .jsonl.gz or
 // .jsonl; a pattern as of [filepath.Match]; or a prefix, with or without a producer behind
-// it, for the segments that have it. A file that two arguments stand for is read once.
+// it, for the segments that have it. A file that two arguments stand for is read once; the
+// locks and manifests beside segments are passed over.
 //
 // No argument, an empty directory and a pattern that matches nothing are errors of usage;
 // a path for which there is no file is one of input ([exitcode.Failed]).
@@ -69,6 +70,9 @@ func Find(args []string) ([]*Source, error) {
 		sources = append(sources, s)
 	}
 	slices.SortFunc(sources, (*Source).compare)
+	if len(sources) == 0 && len(errs) == 0 {
+		return nil, &exitcode.Error{Code: exitcode.Usage, Message: "no input: locks and manifests hold no rows"}
+	}
 	return sources, errors.Join(errs...)
 }
 
@@ -78,6 +82,8 @@ func expand(arg string) ([]string, error) {
 	switch {
 	case arg == "" || arg == "-":
 		return nil, &exitcode.Error{Code: exitcode.Usage, Message: "a trace is read from files: name them, or a prefix"}
+	case err == nil && !info.IsDir() && beside(arg):
+		return nil, nil // of a pattern that the shell has expanded
 	case err == nil && !info.IsDir():
 		return []string{arg}, nil
 	case err == nil:
@@ -105,6 +111,14 @@ func expand(arg string) ([]string, error) {
 // manifests beside segments are not.
 func readable(name string) bool {
 	return strings.HasSuffix(name, extension) || strings.HasSuffix(name, ".jsonl")
+}
+
+// beside tells whether a file is one that recorders keep beside segments: a lock, or a
+// manifest.
+func beside(path string) bool {
+	stem, isJSON := strings.CutSuffix(path, ".json")
+	manifest := strings.LastIndex(stem, ".manifest")
+	return strings.HasSuffix(path, ".lock") || isJSON && manifest >= 0 && !strings.ContainsAny(stem[manifest+1:], "./")
 }
 
 // inDirectory returns the files of a trace in a directory, and the segments that have its
@@ -137,7 +151,7 @@ func matching(pattern string) (paths []string, err error) {
 		return nil, &exitcode.Error{Code: exitcode.Usage, File: pattern, Message: "not a pattern: " + err.Error(), Err: err}
 	}
 	for _, path := range all {
-		if info, err := os.Stat(path); err == nil && info.IsDir() || strings.HasSuffix(path, ".lock") || strings.HasSuffix(path, ".json") {
+		if info, err := os.Stat(path); err == nil && info.IsDir() || beside(path) {
 			continue
 		}
 		paths = append(paths, path)
