@@ -53,6 +53,7 @@ func TestReferredTo(t *testing.T) {
 		"merged-artifact":      "urn:fpm:schema:rank-artifact:2",
 		"rank-artifact":        "",
 		"report":               "",
+		"trace-manifest":       "",
 		"trace-row":            "urn:fpm:schema:rank-artifact:2",
 		"worker-probe":         "urn:fpm:schema:worker-probe-replies:1",
 		"worker-probe-replies": "",

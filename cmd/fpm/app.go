@@ -18,7 +18,7 @@ import (
 type app struct {
 	stdout *stream
 	stderr io.Writer
-	getenv func(string) string
+	lookup func(string) (string, bool) // the environment
 	opts   options
 
 	started *cobra.Command // the command whose flags and arguments were right; nil before
@@ -32,11 +32,17 @@ type options struct {
 	noColor     bool
 }
 
-func newApp(stdout, stderr io.Writer, getenv func(string) string) *app {
+func newApp(stdout, stderr io.Writer, lookup func(string) (string, bool)) *app {
 	return &app{
-		stdout: &stream{w: stdout}, stderr: stderr, getenv: getenv,
+		stdout: &stream{w: stdout}, stderr: stderr, lookup: lookup,
 		opts: options{format: report.Text, maxFindings: 100},
 	}
+}
+
+// getenv returns the value of an environment variable, "" when it is not set.
+func (a *app) getenv(name string) string {
+	value, _ := a.lookup(name)
+	return value
 }
 
 // meter returns a running progress meter, or nil when nobody is there to see it. The
@@ -130,7 +136,7 @@ func columns(w io.Writer) int {
 	return 80
 }
 
-func descriptor(w io.Writer) (fd int, ok bool) {
+func descriptor(w any) (fd int, ok bool) {
 	f, ok := w.(interface{ Fd() uintptr })
 	if !ok {
 		return 0, false

@@ -46,7 +46,7 @@ type outcome struct {
 func fpm(t *testing.T, args ...string) (status exitcode.Code, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code := run(t.Context(), args, strings.NewReader(""), &out, &errs, func(string) string { return "" })
+	code := run(t.Context(), args, strings.NewReader(""), &out, &errs, func(string) (string, bool) { return "", false })
 	return exitcode.Code(code), out.String(), errs.String()
 }
 

@@ -100,7 +100,7 @@ func documentation(t *testing.T) map[string]string {
 			}
 		}
 	}
-	walk(newRoot(newApp(io.Discard, io.Discard, func(string) string { return "" })))
+	walk(newRoot(newApp(io.Discard, io.Discard, noEnv)))
 	return files
 }
 

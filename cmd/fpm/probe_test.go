@@ -166,7 +166,7 @@ func TestProbeURL(t *testing.T) {
 	} {
 		var stdout, stderr bytes.Buffer
 		args := []string{"probe-report", merged, "--url", server(t, c.status, c.body).URL, "--bearer-file", token, "--force"}
-		code := run(t.Context(), args, nil, &stdout, &stderr, func(string) string { return "" })
+		code := run(t.Context(), args, nil, &stdout, &stderr, noEnv)
 		sidecar := string(read(t, probe.SidecarPath(merged)))
 		if code != 0 || !strings.Contains(sidecar, c.want) {
 			t.Errorf("%s: exit %d\n%s%s\n%s", c.name, code, &stdout, &stderr, sidecar)
@@ -187,7 +187,7 @@ func TestApplyOfOlder(t *testing.T) {
 	invoke := func(args ...string) (stdout, stderr string) {
 		t.Helper()
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), append([]string{"probe-report", merged}, args...), nil, &out, &errs, func(string) string { return "" }); code != 0 {
+		if code := run(t.Context(), append([]string{"probe-report", merged}, args...), nil, &out, &errs, noEnv); code != 0 {
 			t.Fatalf("%q: exit %d\n%s", args, code, &errs)
 		}
 		return out.String(), errs.String()

@@ -42,6 +42,7 @@ func newRoot(a *app) *cobra.Command {
 		newProbeReport(a),
 		newServe(a),
 		newSimulate(a),
+		newTrace(a),
 		newRules(a),
 		newSchema(a),
 		newVersion(a),

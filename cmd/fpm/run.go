@@ -34,7 +34,7 @@ func process() int {
 		}
 	}
 	return attend(signals, func(ctx context.Context) int {
-		return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Getenv)
+		return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv)
 	})
 }
 
@@ -60,9 +60,9 @@ func attend(signals <-chan os.Signal, body func(context.Context) int) int {
 }
 
 // run is the program as a function: it does what the arguments say and returns the exit
-// status. Getenv looks up the environment.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
-	a := newApp(stdout, stderr, getenv)
+// status. Lookup looks a variable of the environment up.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, lookup func(string) (string, bool)) int {
+	a := newApp(stdout, stderr, lookup)
 	root := newRoot(a)
 	root.SetIn(stdin)
 	return int(a.execute(ctx, root, args))

@@ -27,7 +27,7 @@ import (
 // status and streams.
 func session(ctx context.Context, env map[string]string, body func(*app) error, args ...string) (code exitcode.Code, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	a := newApp(&out, &errs, func(key string) string { return env[key] })
+	a := newApp(&out, &errs, environment(env))
 	root := newRoot(a)
 	try := &cobra.Command{Use: "try", Args: noArgs, RunE: func(*cobra.Command, []string) error { return body(a) }}
 	a.prepare(try)
@@ -283,7 +283,7 @@ func TestTerminal(t *testing.T) {
 		{"--quiet", terminal, nil, options{quiet: true}, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := newApp(c.w, c.w, func(key string) string { return c.env[key] })
+			a := newApp(c.w, c.w, environment(c.env))
 			a.opts = c.opts
 			if got := a.color(c.w); got != c.color {
 				t.Errorf("colour %t", got)
@@ -314,7 +314,7 @@ func TestTree(t *testing.T) {
 			t.Errorf("%s: the examples do not show it: %q", cmd.CommandPath(), cmd.Example)
 		}
 		var help bytes.Buffer
-		code := run(t.Context(), append(strings.Fields(commandName(cmd)), "--help"), nil, &help, io.Discard, os.Getenv)
+		code := run(t.Context(), append(strings.Fields(commandName(cmd)), "--help"), nil, &help, io.Discard, os.LookupEnv)
 		if code != 0 || !strings.HasSuffix(help.String(), exitStatusHelp()) {
 			t.Errorf("%s --help: exit %d, no exit statuses at the end:\n%s", cmd.CommandPath(), code, &help)
 		}
@@ -322,7 +322,7 @@ func TestTree(t *testing.T) {
 			walk(sub)
 		}
 	}
-	root := newRoot(newApp(io.Discard, io.Discard, os.Getenv))
+	root := newRoot(newApp(io.Discard, io.Discard, os.LookupEnv))
 	root.InitDefaultHelpCmd()
 	walk(root)
 }
@@ -333,7 +333,7 @@ func TestPrepareRefusesACommandWithoutArgs(t *testing.T) {
 			t.Error("no panic")
 		}
 	}()
-	newApp(io.Discard, io.Discard, os.Getenv).prepare(&cobra.Command{Use: "x"})
+	newApp(io.Discard, io.Discard, os.LookupEnv).prepare(&cobra.Command{Use: "x"})
 }
 
 func TestFormatOf(t *testing.T) {
@@ -369,5 +369,16 @@ func TestWrap(t *testing.T) {
 		if diff := cmp.Diff(c.want, wrap(c.text, 8)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", c.text, diff)
 		}
+	}
+}
+
+// noEnv is an environment without variables.
+func noEnv(string) (string, bool) { return "", false }
+
+// environment is one with the given variables.
+func environment(vars map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		value, ok := vars[name]
+		return value, ok
 	}
 }

@@ -23,7 +23,7 @@ func TestSchemasOfTheProgram(t *testing.T) {
 	}
 	for _, args := range []string{"schema", "rules", "version", "merge /nowhere", "merge ../../testdata/broken", "merge ../../testdata/demo --check", "no-such-command", "--no-such-flag", "simulate run"} {
 		var stdout, stderr bytes.Buffer
-		run(t.Context(), append(strings.Fields(args), "--format", "json"), strings.NewReader(""), &stdout, &stderr, func(string) string { return "" })
+		run(t.Context(), append(strings.Fields(args), "--format", "json"), strings.NewReader(""), &stdout, &stderr, noEnv)
 		got, err := schemas.Validate("report", stdout.Bytes())
 		if err != nil || len(got) > 0 {
 			t.Errorf("fpm %s prints no report: %+v, %v\n%s", args, got, err, stdout.String())

@@ -37,7 +37,7 @@ func newSimulate(a *app) *cobra.Command {
 		Short: "Make synthetic artifacts for demos, CI and load tests",
 		Long:  "Make synthetic artifacts for demos, CI and load tests.",
 	}
-	cmd.AddCommand(newSimulateRun(a))
+	cmd.AddCommand(newSimulateRun(a), newSimulateStream(a))
 	return cmd
 }
 

@@ -139,3 +139,19 @@ const (
 	ProbeSkipped        ID = "probe.skipped"         // warning
 	ProbeMalformedReply ID = "probe.malformed-reply" // warning
 )
+
+// Rule ids of the trace level.
+const (
+	TraceRow      ID = "trace.row"
+	TraceGap      ID = "trace.gap"
+	TraceTorn     ID = "trace.torn"
+	TraceSegment  ID = "trace.segment"
+	TraceProducer ID = "trace.producer"
+	TraceRank     ID = "trace.rank"
+	TraceEmpty    ID = "trace.empty"
+	TraceRestart  ID = "trace.restart"   // warning
+	TraceSampled  ID = "trace.sampled"   // warning
+	TraceWallTime ID = "trace.wall-time" // warning
+	TraceMixed    ID = "trace.mixed"     // warning
+	TracePorts    ID = "trace.ports"
+)

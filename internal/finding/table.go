@@ -597,4 +597,77 @@ var table = [...]Rule{
 		Hint:    "a reply is one worker's own: look for a worker extension of another version, or for replies that were collected twice",
 		Example: `{"dp_rank": 0, "worker_rank": 0.0}`,
 	},
+	// Live traces.
+	{
+		ID: TraceRow, Severity: Error, Level: Trace,
+		Purpose: "Every line of a trace is a row: strict JSON of at most 16 MiB in the layout dynamo.fpm.trace.v1, or received metrics, whose metric has version 1, a worker id, whole numbers of 0 or more for rank, counter and counts, and finite times and variances of 0 or more.",
+		Hint:    "look at the line with fpm trace cat: a writer of another version or a hand may have made it; statistics leave it out",
+		Example: `"wall_time": -0.5 in the metric of a row`,
+	},
+	{
+		ID: TraceGap, Severity: Error, Level: Trace,
+		Purpose: "In a full capture the counters of a rank follow each other without a gap from its first row to its last or to a restart.",
+		Hint:    "messages were dropped by the publisher, the network or the recorder: the recorder's manifest says which it lost itself",
+		Example: `"counter_id": 7 in the row behind "counter_id": 4`,
+	},
+	{
+		ID: TraceTorn, Severity: Error, Level: Trace,
+		Purpose: "Every gzip member of a segment is whole: it can be inflated to its end, and its checksum holds.",
+		Hint:    "a killed writer leaves the last member of its last segment cut off; elsewhere the disk was full or the file was damaged when copied",
+		Example: `the last 100 bytes of a segment cut off`,
+	},
+	{
+		ID: TraceSegment, Severity: Error, Level: Trace,
+		Purpose: "The indices of a series have no hole, and the segments that the manifest names are there unless newer ones have displaced them.",
+		Hint:    "somebody moved or deleted a segment, or not all were copied; retention deletes the oldest ones only",
+		Example: `run.w7.000001.jsonl.gz and run.w7.000003.jsonl.gz without 000002`,
+	},
+	{
+		ID: TraceProducer, Severity: Error, Level: Trace,
+		Purpose: "Where --expect-producers asks for producers, each has a row.",
+		Hint:    "see whether the worker ran and published while the recorder did, and whether the files of all recorders were named",
+		Example: `fpm trace verify --expect-producers 8 run, with rows of 7 producers`,
+	},
+	{
+		ID: TraceRank, Severity: Error, Level: Trace,
+		Purpose: "Where --expect-ranks asks for ranks, each has a row of some producer.",
+		Hint:    "see whether the recorder subscribed to the rank's port, and whether that rank published",
+		Example: `fpm trace verify --expect-ranks 0-7 run, without a row of rank 7`,
+	},
+	{
+		ID: TraceEmpty, Severity: Error, Level: Trace,
+		Purpose: "A trace has rows, and so has each of its files.",
+		Hint:    "nothing was recorded there: see whether the publishers ran, and what the recorder said",
+		Example: `a segment of 0 bytes`,
+	},
+	{
+		ID: TraceRestart, Severity: Warning, Level: Trace,
+		Purpose: "Tells that a rank's counter went back: its publisher was restarted, and what it sent last before may be missing unseen.",
+		Hint:    "look for the worker's restart in its log; rows before and after are of two processes",
+		Example: `"counter_id": 0 in the row behind "counter_id": 4711`,
+	},
+	{
+		ID: TraceSampled, Severity: Warning, Level: Trace,
+		Purpose: "Tells that rows are not of a full capture, so that counters that are not there mean nothing and are not judged.",
+		Hint:    "record with --mode full to be able to show that a capture is whole",
+		Example: `"capture_mode": "sampled"`,
+	},
+	{
+		ID: TraceWallTime, Severity: Warning, Level: Trace,
+		Purpose: "Tells of wall times above 0 that no forward pass has: more than 600 seconds, or less than a microsecond.",
+		Hint:    "find out what the engine measures; a clock that was set, or another unit, gives such values",
+		Example: `"wall_time": 12345.6`,
+	},
+	{
+		ID: TraceMixed, Severity: Warning, Level: Trace,
+		Purpose: "Tells that a series of segments, or a file, has rows of several capture modes or layouts.",
+		Hint:    "recordings of different settings were written to one prefix: give each its own",
+		Example: `a sampled row behind full ones in one series`,
+	},
+	{
+		ID: TracePorts, Severity: Error, Level: Trace,
+		Purpose: "The ports that publishers bind lie outside of the range from which the host takes the local ports of outbound connections.",
+		Hint:    "choose a base port below the range, for the engines with DYN_FORWARDPASS_METRIC_PORT and for the recorder with --base-port",
+		Example: `fpm trace ports --base-port 40000 on a host with the usual range 32768-60999`,
+	},
 }

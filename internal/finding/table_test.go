@@ -54,6 +54,7 @@ func TestEveryRuleIsDescribed(t *testing.T) {
 	warnings := map[ID]bool{
 		RankPartialRun: true, EngineUnverified: true,
 		ProbeFailed: true, ProbeSkipped: true, ProbeMalformedReply: true,
+		TraceRestart: true, TraceSampled: true, TraceWallTime: true, TraceMixed: true,
 	}
 	purposes := map[string]ID{}
 	for _, r := range Rules() {

@@ -1,0 +1,357 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fpm-project/fpm/internal/artifact"
+	"github.com/fpm-project/fpm/internal/finding"
+	"github.com/fpm-project/fpm/internal/report"
+	"github.com/fpm-project/fpm/trace"
+	"github.com/fpm-project/fpm/trace/segment"
+)
+
+// traceInputs says, in every reader's help text, what it can be given.
+const traceInputs = `PATH is a segment or any other file of rows, plain or gzip; a directory; a pattern
+such as 'run*.gz'; or the prefix of a recording, with or without a producer behind it.
+Segments are read in the order of their indices, one producer after another. A member
+that is cut off or damaged does not end the reading: it goes on with the next one, and
+says what was left out.`
+
+// traceSources returns the files that arguments stand for. What could not be found is in
+// failures, as long as there is anything.
+func traceSources(args []string) (sources []*segment.Source, failures []error, err error) {
+	sources, err = segment.Find(args)
+	if err == nil {
+		return sources, nil, nil
+	}
+	failures = []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		failures = joined.Unwrap()
+	}
+	if len(sources) > 0 || len(failures) > 1 {
+		return sources, failures, nil
+	}
+	return nil, nil, failures[0]
+}
+
+// readMeter returns a meter of reading files, and what to tell it.
+func (a *app) readMeter(label string, sources []*segment.Source) (read func(int64), stop func()) {
+	m := a.meter(label, segment.Size(sources))
+	return m.Add, m.Stop
+}
+
+// atLeastOne is for commands that read one input or more.
+func atLeastOne(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("%s takes files, directories, patterns or prefixes of segments", commandName(cmd))
+	}
+	return nil
+}
+
+// emptyTrace adds the finding of a trace without a row.
+func emptyTrace(out *finding.Collector, message string) {
+	out.Add(finding.Finding{Rule: finding.TraceEmpty, Offset: -1, Rank: finding.NoRank, Message: message})
+}
+
+// traceReport begins the report of a reader.
+func traceReport(cmd *cobra.Command, out *finding.Collector, failures []error) *report.Report {
+	r := report.New(commandName(cmd), out.Findings(), out.Errors(), out.Warnings())
+	for _, err := range failures {
+		r.Fail(err)
+	}
+	return r
+}
+
+// moment is the value of a flag that is a time: absolute, or so long ago.
+type moment struct {
+	now func() time.Time
+	at  time.Time
+}
+
+func (m *moment) String() string {
+	if m.at.IsZero() {
+		return ""
+	}
+	return m.at.Format(time.RFC3339Nano)
+}
+
+func (m *moment) Type() string { return "TIME" }
+
+func (m *moment) Set(text string) error {
+	if ago, err := time.ParseDuration(text); err == nil {
+		if ago < 0 {
+			return fmt.Errorf("%q is negative; 10m is ten minutes ago", text)
+		}
+		m.at = m.now().Add(-ago)
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return fmt.Errorf("%q is neither a time such as 2026-05-04T12:00:00Z nor so long ago, such as 10m", text)
+	}
+	m.at = at
+	return nil
+}
+
+// rankSet is the value of a flag that is a set of ranks.
+type rankSet struct{ set artifact.RankSet }
+
+func (r *rankSet) String() string {
+	if len(r.set) == 0 {
+		return ""
+	}
+	return r.set.String()
+}
+
+func (r *rankSet) Type() string { return "RANKS" }
+
+func (r *rankSet) Set(text string) error {
+	set, err := artifact.ParseRanks(text)
+	r.set = set
+	return err
+}
+
+// table is text in columns.
+type table struct {
+	left int // so many columns are aligned to the left, the others to the right
+	rows [][]string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// lines returns the table, a line for each row. Cells are shown escaped.
+func (t *table) lines() (lines []string) {
+	var width []int
+	for _, row := range t.rows {
+		for i, cell := range row {
+			if i == len(width) {
+				width = append(width, 0)
+			}
+			width[i] = max(width[i], utf8.RuneCountInString(report.Escape(cell)))
+		}
+	}
+	for _, row := range t.rows {
+		var b strings.Builder
+		for i, cell := range row {
+			cell = report.Escape(cell)
+			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
+			if i > 0 {
+				b.WriteString("  ")
+			}
+			if i < t.left {
+				b.WriteString(cell + pad)
+			} else {
+				b.WriteString(pad + cell)
+			}
+		}
+		lines = append(lines, strings.TrimRight(b.String(), " "))
+	}
+	return lines
+}
+
+// cutText shortens a name that is too long for a column.
+func cutText(s string, width int) string {
+	runes := []rune(s)
+	if len(runes) <= width {
+		return s
+	}
+	return string(runes[:width-1]) + "…"
+}
+
+// si returns a number with three digits and a decimal prefix: 12.3k, 4.5M.
+func si(v float64) string {
+	for _, unit := range []string{"", "k", "M", "G", "T"} {
+		if v < 999.5 || unit == "T" {
+			return digits3(v) + unit
+		}
+		v /= 1000
+	}
+	return "" // not reached: the last unit takes every number
+}
+
+// digits3 returns a number with three significant digits, or all of a whole number below
+// a thousand.
+func digits3(v float64) string {
+	switch {
+	case v == float64(int64(v)) && v < 1000:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 99.95:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 9.995:
+		return fmt.Sprintf("%.1f", v)
+	case v >= 0.01:
+		return fmt.Sprintf("%.2f", v)
+	default:
+		return fmt.Sprintf("%.2g", v)
+	}
+}
+
+// seconds returns a time in a unit that suits it: 12.3ms, 4.5s, 3.2h.
+func seconds(v float64) string {
+	switch {
+	case v == 0:
+		return "0s"
+	case v < 0.9995e-3:
+		return digits3(v*1e6) + "us"
+	case v < 0.9995:
+		return digits3(v*1e3) + "ms"
+	case v < 120:
+		return digits3(v) + "s"
+	case v < 7200:
+		return digits3(v/60) + "min"
+	case v < 172800:
+		return digits3(v/3600) + "h"
+	default:
+		return digits3(v/86400) + "d"
+	}
+}
+
+// stamp returns a wall clock time as it is printed.
+func stamp(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// tornObjects returns the parts of files that could not be read, for the JSON formats.
+func tornObjects(torn []trace.Torn) []report.Object {
+	list := make([]report.Object, len(torn))
+	for i, t := range torn {
+		list[i] = report.Object{
+			{Key: "file", Value: t.File}, {Key: "fault", Value: t.Fault}, {Key: "offset", Value: t.Offset},
+			{Key: "end", Value: t.End}, {Key: "rows_used", Value: t.Rows},
+		}
+	}
+	return list
+}
+
+// notRead returns lines for people about what is not in a result.
+func notRead(torn []trace.Torn, holes, bad uint64) (lines []string) {
+	const shown = 5
+	for i, t := range torn {
+		if i == shown {
+			lines = append(lines, fmt.Sprintf("and %d more damaged places; fpm trace verify lists them", holes-shown))
+			break
+		}
+		lines = append(lines, report.Escape(t.File)+": "+trace.HoleText(&t.Hole))
+	}
+	if bad > 0 {
+		lines = append(lines, fmt.Sprintf("%s left out that %s no valid %s; fpm trace verify says why",
+			count(int(bad), "line", "lines"), plural(int(bad), "is", "are"), plural(int(bad), "row", "rows")))
+	}
+	return lines
+}
+
+func newTraceVerify(a *app) *cobra.Command {
+	var expect string
+	var ranks rankSet
+	cmd := &cobra.Command{
+		Use:   "verify PATH...",
+		Short: "Check that a capture is whole",
+		Long: `Check that every row keeps the rules, and that nothing is missing: no counter of a full
+capture, no part of a file, no segment, and no producer or rank that was expected. The
+status is 1 when something is, with findings that say what and where.
+
+A capture is whole when nothing is missing of what its publishers numbered between the
+first row of a rank and its last. What they dropped before they numbered it, or sent
+before and after, cannot be seen. Only full captures can be shown to be whole. A counter
+that goes back is a restart, not a gap.
+
+Where a recorder's manifest lies beside the segments, those that it names must be there
+unless newer ones have displaced them.
+
+` + traceInputs,
+		Example: `  fpm trace verify /tmp/dynamo-fpm
+  fpm trace verify run --expect-ranks 0-7 --expect-producers 4
+  fpm trace verify run --expect-producers prefill-0,decode-0 --format junit`,
+		Args: atLeastOne,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opt := trace.VerifyOptions{Ranks: ranks.set}
+			if err := expectProducers(&opt, cmd, expect); err != nil {
+				return err
+			}
+			return a.traceVerify(cmd, args, opt)
+		},
+	}
+	cmd.Flags().StringVar(&expect, "expect-producers", "", "so many producers, or these `NUMBER|ID,ID...`, must have rows")
+	cmd.Flags().Var(&ranks, "expect-ranks", "each of these `RANKS`, such as 0-7, must have rows of some producer")
+	return cmd
+}
+
+func expectProducers(opt *trace.VerifyOptions, cmd *cobra.Command, expect string) error {
+	if !cmd.Flags().Changed("expect-producers") {
+		return nil
+	}
+	if n, err := fmt.Sscanf(expect+"\n", "%d\n", &opt.ProducerCount); n == 1 && err == nil && fmt.Sprint(opt.ProducerCount) == expect {
+		if opt.ProducerCount < 1 {
+			return usage("--expect-producers: the number is at least 1")
+		}
+		return nil
+	}
+	opt.ProducerCount = 0
+	for id := range strings.SplitSeq(expect, ",") {
+		if id = strings.TrimSpace(id); id == "" {
+			return usage("--expect-producers: a number, or producer ids with commas in between")
+		}
+		opt.Producers = append(opt.Producers, id)
+	}
+	return nil
+}
+
+func (a *app) traceVerify(cmd *cobra.Command, args []string, opt trace.VerifyOptions) error {
+	sources, failures, err := traceSources(args)
+	if err != nil {
+		return err
+	}
+	read, stop := a.readMeter("verifying", sources)
+	opt.Out, opt.Read = finding.NewCollector(int(a.opts.maxFindings)), read
+	stats, err := trace.Verify(cmd.Context(), sources, opt)
+	stop()
+	if err != nil {
+		return err
+	}
+	r := traceReport(cmd, opt.Out, append(failures, stats.Failures...))
+	all := stats.Total()
+	r.Details = report.Object{
+		{Key: "files", Value: stats.Files}, {Key: "rows", Value: stats.Rows}, {Key: "streams", Value: len(stats.Streams)},
+		{Key: "full_rows", Value: all.Full}, {Key: "sampled_rows", Value: all.Sampled}, {Key: "missing", Value: all.Missing},
+		{Key: "restarts", Value: all.Restarts}, {Key: "torn", Value: stats.Holes}, {Key: "recorder", Value: recorders(stats)},
+	}
+	r.Summary = verified(stats, &all)
+	r.Body = strings.Join(accounts(stats), "\n")
+	return a.finish(r)
+}
+
+// verified says what a capture without errors shows, and no more.
+func verified(stats *trace.Stats, all *trace.Stream) string {
+	text := fmt.Sprintf("%s of %s in %s: every row is valid, every member whole",
+		count(int(stats.Rows), "row", "rows"), count(len(stats.Streams), "stream", "streams"), count(stats.Files, "file", "files"))
+	if all.Full == all.Rows && stats.Others == 0 {
+		return text + ", no counter missing between the first row of a rank and its last"
+	}
+	return text + "; whether rows are missing only a full capture can show"
+}
+
+// recorders is what the manifests beside the segments say.
+func recorders(stats *trace.Stats) []report.Object {
+	list := make([]report.Object, len(stats.Accounts))
+	for i, m := range stats.Accounts {
+		list[i] = report.Object{{Key: "manifest", Value: m.Path}, {Key: "state", Value: m.State}, {Key: "complete", Value: m.Complete}}
+	}
+	return list
+}
+
+func accounts(stats *trace.Stats) (lines []string) {
+	for _, m := range stats.Accounts {
+		say := "the recording has not ended, or was killed"
+		switch {
+		case m.Complete:
+			say = "the recorder lost nothing that it received"
+		case m.State != "recording":
+			say = "the recorder lost some of what it received, or could not write it in time"
+		}
+		lines = append(lines, m.Path+": "+say)
+	}
+	return lines
+}

@@ -1,0 +1,339 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fpm-project/fpm/internal/artifact"
+	"github.com/fpm-project/fpm/internal/exitcode"
+	"github.com/fpm-project/fpm/internal/report"
+	"github.com/fpm-project/fpm/probe/serve"
+	"github.com/fpm-project/fpm/trace"
+	"github.com/fpm-project/fpm/trace/record"
+	"github.com/fpm-project/fpm/trace/subscribe"
+)
+
+const traceRecordHelp = `Subscribe to the forward-pass-metrics publishers of inference workers and write every
+valid payload to rotating segments of gzip-compressed JSON lines,
+PREFIX.PRODUCER.INDEX.jsonl.gz, a series for each worker.
+
+Without --endpoint and --ipc-base it records the ranks of --ranks at --host, each at the
+base port + its rank. Publishers need not be up: the recorder connects again for ever, and
+says when nothing comes and why that may be. TensorRT-LLM and the mocker have no socket
+to subscribe to, see 'fpm trace topologies'.
+
+Nothing is lost without being counted. Beside the segments PREFIX.manifest.json says,
+for each rank, what was received, written, missing by its number, refused and lost, and
+whether the recording is complete. A second recorder with the same prefix writes segments
+of its own, and PREFIX.manifest-2.json.
+
+SIGINT, SIGTERM, --for and --max-rows end the recording cleanly: what was received is
+written, within five seconds. The status is then 0; 1 when nothing was received at all;
+3 when something received could not be written, or --require-first was not met. A second
+signal ends it at once.
+
+A flag beats its variable. A switch that is off (--no-fpm-trace, or a false
+` + trace.EnvTrace + ` without --fpm-trace) records nothing, with status 0.`
+
+const traceRecordExample = `  # the two ranks of a worker on this host, every forward pass
+  fpm trace record --ranks 0-1 --mode full -o /var/lib/fpm/run1
+
+  # SGLang's ranks behind an IPC base, for an hour
+  fpm trace record --ipc-base /tmp/sgl-fpm --ranks 0-7 --for 1h
+
+  # two workers with names of their own, and metrics for Prometheus
+  fpm trace record --endpoint tcp://10.0.0.1:20380,component=prefill \
+    --endpoint tcp://10.0.0.2:20380,component=decode --metrics-listen 127.0.0.1:9477`
+
+// recordFlags are the options of trace record that are not of the policy.
+type recordFlags struct {
+	endpoints            []string
+	host, ranks, ipcBase string
+	namespace, component string
+	producer             string
+	duration             time.Duration
+	maxRows              uint64
+	requireFirst         time.Duration
+	fsync                bool
+	metricsListen        string
+}
+
+func newTraceRecord(a *app) *cobra.Command {
+	var opt recordFlags
+	cmd := &cobra.Command{
+		Use:     "record",
+		Short:   "Record the forward passes of inference workers",
+		Long:    traceRecordHelp,
+		Example: traceRecordExample,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.noFindings(cmd); err != nil {
+				return err
+			}
+			return a.traceRecord(cmd, opt)
+		},
+	}
+	addPolicyFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringArrayVar(&opt.endpoints, "endpoint", nil, "record from `ADDRESS`, tcp://HOST:PORT or ipc://PATH, with optional ,namespace=NAME,component=NAME,producer=NAME; may be repeated")
+	flags.StringVar(&opt.host, "host", "127.0.0.1", "`HOST` of the ranks at the base port")
+	flags.StringVar(&opt.ranks, "ranks", "0", "DP ranks at the base port or behind the IPC base, such as `0-7`")
+	flags.StringVar(&opt.ipcBase, "ipc-base", "", "record from the sockets `PATH`.RANK; the first rank's may be the bare path")
+	flags.StringVar(&opt.namespace, "namespace", "dynamo", "`NAME` in the rows' source")
+	flags.StringVar(&opt.component, "component", "backend", "`NAME` in the rows' source")
+	flags.StringVar(&opt.producer, "producer-id", "", "`ID` of the rows' producer instead of the worker's; one series of files")
+	flags.DurationVar(&opt.duration, "for", 0, "stop after so long")
+	flags.Uint64Var(&opt.maxRows, "max-rows", 0, "stop after `N` rows")
+	flags.DurationVar(&opt.requireFirst, "require-first", 0, "fail when an endpoint has delivered nothing after so long")
+	flags.BoolVar(&opt.fsync, "fsync", false, "make every flush durable, not only the end of a segment")
+	flags.StringVar(&opt.metricsListen, "metrics-listen", "", "serve /metrics, /healthz and /readyz at `ADDRESS`, such as 127.0.0.1:9477")
+	return cmd
+}
+
+// traceRecord records, from the options to the report.
+func (a *app) traceRecord(cmd *cobra.Command, flags recordFlags) error {
+	policy, err := a.policy(cmd)
+	if err == nil && !policy.Enabled {
+		return a.finish(&report.Report{
+			Command: "trace record", Status: report.OK, Details: report.Object{{Key: "recorded", Value: false}},
+			Summary: "nothing is recorded: the switch is off (--no-fpm-trace, or " + trace.EnvTrace + ")",
+		})
+	}
+	endpoints, more := flags.check(cmd, policy)
+	if err := allFaults(err, more); err != nil {
+		return err
+	}
+	a.warnOfPorts(cmd, flags, policy, endpoints)
+	limitMemory()
+	line := &liveLine{a: a}
+	recorder, err := record.New(record.Options{
+		Endpoints: endpoints, Output: policy.Output, Mode: policy.Mode, SampleInterval: policy.SampleInterval,
+		RollBytes: policy.RollBytes, MaxSegments: policy.MaxSegments, Fsync: flags.fsync,
+		For: flags.duration, MaxRows: flags.maxRows, RequireFirst: flags.requireFirst,
+		Version: programVersion(), Warn: line.warn, Say: line.say,
+	})
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(cmd.Context())
+	defer stop()
+	served, err := a.serveMetrics(ctx, flags.metricsListen, recorder, line)
+	if err != nil {
+		return errors.Join(err, recorder.Close())
+	}
+	line.start(recorder)
+	manifest, err := recorder.Run(cmd.Context())
+	line.stop()
+	stop()
+	return a.finish(recordReport(manifest, errors.Join(err, <-served), a.opts.format == report.Text))
+}
+
+// The recorder's heap is bounded by its queue and batches; collecting is made to keep it
+// there, and not to run for each few MiB.
+const (
+	recordGC     = 100
+	recordMemory = 112 << 20
+)
+
+func limitMemory() {
+	debug.SetGCPercent(recordGC)
+	debug.SetMemoryLimit(recordMemory)
+}
+
+// allFaults is one usage error for everything that is wrong with the options.
+func allFaults(policy error, more []string) error {
+	var own *exitcode.Error
+	if policy != nil && (!errors.As(policy, &own) || own.Code != exitcode.Usage) {
+		return policy
+	}
+	if own != nil {
+		more = append([]string{own.Message}, more...)
+	}
+	if len(more) == 0 {
+		return nil
+	}
+	return usage(strings.Join(more, "; "))
+}
+
+// check judges the options and returns the endpoints, or everything that is wrong.
+func (f *recordFlags) check(cmd *cobra.Command, policy trace.Policy) (endpoints []subscribe.Endpoint, faults []string) {
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{{"for", f.duration}, {"require-first", f.requireFirst}} {
+		if isSet(cmd, d.flag) && d.value <= 0 {
+			faults = append(faults, fmt.Sprintf("--%s is %s: it takes a duration of more than 0", d.flag, d.value))
+		}
+	}
+	if isSet(cmd, "max-rows") && f.maxRows == 0 {
+		faults = append(faults, "--max-rows is 0: it takes a whole number of 1 or more")
+	}
+	for _, name := range []string{"namespace", "component", "producer-id", "host"} {
+		if text := cmd.Flag(name).Value.String(); isSet(cmd, name) && strings.TrimSpace(text) == "" {
+			faults = append(faults, "--"+name+" is blank")
+		}
+	}
+	if f.metricsListen != "" {
+		if err := checkListen(f.metricsListen); err != nil {
+			faults = append(faults, "--metrics-listen: "+err.Error())
+		}
+	}
+	endpoints, more := f.sources(cmd, policy)
+	return endpoints, append(faults, more...)
+}
+
+// ranged tells whether ranks at the base port are recorded: when they are asked for, and
+// when nothing else is.
+func (f *recordFlags) ranged(cmd *cobra.Command) bool {
+	return isSet(cmd, "host") || isSet(cmd, "base-port") || (len(f.endpoints) == 0 && f.ipcBase == "")
+}
+
+// sources returns the endpoints that the options name.
+func (f *recordFlags) sources(cmd *cobra.Command, policy trace.Policy) (list []subscribe.Endpoint, faults []string) {
+	defaults := subscribe.Endpoint{Namespace: f.namespace, Component: f.component, Producer: f.producer}
+	add := func(flag string, endpoints []subscribe.Endpoint, err error) {
+		if err != nil {
+			faults = append(faults, flag+": "+err.Error())
+		}
+		list = append(list, endpoints...)
+	}
+	for _, text := range f.endpoints {
+		e, err := subscribe.ParseEndpoint(text, defaults)
+		add("--endpoint", []subscribe.Endpoint{e}, err)
+	}
+	ranks, err := artifact.ParseRanks(f.ranks)
+	switch {
+	case err != nil:
+		add("--ranks", nil, err)
+	case isSet(cmd, "ranks") && !f.ranged(cmd) && f.ipcBase == "":
+		faults = append(faults, "--ranks has no place with --endpoint alone: add --host, --base-port or --ipc-base")
+	default:
+		if f.ipcBase != "" {
+			endpoints, err := subscribe.IPC(f.ipcBase, ranks, defaults)
+			add("--ipc-base", endpoints, err)
+		}
+		if f.ranged(cmd) && policy.BasePort != 0 {
+			endpoints, err := subscribe.Range(f.host, policy.BasePort, ranks, defaults)
+			add("--ranks", endpoints, err)
+		}
+	}
+	return list, append(faults, repeated(list)...)
+}
+
+// repeated says which addresses are there more than once: their rows would be, too.
+func repeated(list []subscribe.Endpoint) (faults []string) {
+	seen := map[string]int{}
+	for _, e := range list {
+		if seen[e.Address]++; seen[e.Address] == 2 && e.Address != "" {
+			faults = append(faults, fmt.Sprintf("the endpoint %s is there twice, so its rows would be", e.Address))
+		}
+	}
+	return faults
+}
+
+// warnOfPorts warns of ports at which no publisher will be, or not always.
+func (a *app) warnOfPorts(cmd *cobra.Command, flags recordFlags, policy trace.Policy, endpoints []subscribe.Endpoint) {
+	ranks, err := artifact.ParseRanks(flags.ranks)
+	if err != nil || !flags.ranged(cmd) {
+		return
+	}
+	size := slices.Max(ranks) + 1
+	for _, e := range endpoints[:len(flags.endpoints)] {
+		if host, port, ok := tcp(e.Address); ok && host == flags.host {
+			if text := trace.NotAPublisher(port, policy.BasePort, size); text != "" {
+				a.warn(e.Address + ": " + text)
+			}
+		}
+	}
+	if !local(flags.host) {
+		return // the range is this host's
+	}
+	block, err := trace.BlockPorts(policy.BasePort, size)
+	if err != nil {
+		return
+	}
+	if ephemeral, err := trace.EphemeralPorts(); err == nil {
+		if text := trace.EphemeralOverlap(block, ephemeral); text != "" {
+			a.warn(text)
+		}
+	}
+}
+
+// tcp returns the host and the port of a TCP endpoint.
+func tcp(address string) (host string, port int, ok bool) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "tcp" {
+		return "", 0, false
+	}
+	port, err = strconv.Atoi(u.Port())
+	return u.Hostname(), port, err == nil
+}
+
+// local tells whether a host is this one for certain.
+func local(host string) bool {
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// checkListen judges an address to listen on.
+func checkListen(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	number, notNumber := strconv.ParseUint(port, 10, 16)
+	if err != nil || notNumber != nil || port != strconv.FormatUint(number, 10) {
+		return fmt.Errorf("%q is not HOST:PORT with a port from 0 to 65535", address)
+	}
+	return nil
+}
+
+// The limits of the metrics server.
+const (
+	metricsTimeout = 10 * time.Second // for a request, and for its answer
+	metricsIdle    = time.Minute
+	metricsHeader  = 16 << 10
+	metricsDrain   = 200 * time.Millisecond
+)
+
+// serveMetrics serves the recorder's metrics until the context ends. The channel has the
+// outcome then, nil at once when no address is given.
+func (a *app) serveMetrics(ctx context.Context, address string, r *record.Recorder, line *liveLine) (<-chan error, error) {
+	outcome := make(chan error, 1)
+	if address == "" {
+		outcome <- nil
+		return outcome, nil
+	}
+	listener, err := net.Listen(network(address), address)
+	if err != nil {
+		return nil, &exitcode.Error{Code: exitcode.Failed, Message: "cannot listen on " + address + ": " + bareListen(err), Hint: "choose another address with --metrics-listen", Err: err}
+	}
+	if bound, ok := listener.Addr().(*net.TCPAddr); ok && !bound.IP.IsLoopback() {
+		a.warn("the address of the metrics is not a loopback one, and there is no authentication: whoever reaches it can read them")
+	}
+	line.say("metrics at http://" + listener.Addr().String() + "/metrics")
+	server := &http.Server{
+		Handler: r.Handler(), ErrorLog: log.New(line, "", 0),
+		ReadTimeout: metricsTimeout, WriteTimeout: metricsTimeout, IdleTimeout: metricsIdle, MaxHeaderBytes: metricsHeader,
+	}
+	go func() {
+		err := serve.Run(ctx, server, listener, metricsDrain)
+		if errors.Is(err, serve.ErrCutOff) {
+			err = nil // the recording is over, and with it its metrics
+		}
+		if err != nil {
+			line.warn("the metrics are not served any more: " + err.Error())
+		}
+		outcome <- err
+	}()
+	return outcome, nil
+}

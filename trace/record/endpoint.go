@@ -1,0 +1,261 @@
+package record
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fpm-project/fpm/trace/segment"
+	"github.com/fpm-project/fpm/trace/subscribe"
+	"github.com/fpm-project/fpm/trace/wire"
+)
+
+const (
+	reasons = 7 // of refusing a message
+
+	// warnEvery is how often the refusals of one endpoint and reason are warned of.
+	warnEvery = 10 * time.Second
+)
+
+// endpoint receives from one publisher. Its methods are those of one goroutine, but for
+// the counts, which anybody may read.
+type endpoint struct {
+	index                int
+	address              string
+	namespace, component string
+	producer             string // of its rows, whatever the worker; may be empty
+
+	r        *Recorder
+	decoder  wire.Decoder
+	buffer   []byte // for the next row
+	latest   *stream
+	refused  uint64 // messages since the last valid one
+	warnings [reasons]limited
+	crowding limited
+	flapping limited
+
+	received  atomic.Uint64
+	rejected  [reasons]atomic.Uint64
+	crowded   atomic.Uint64 // valid, but of a stream too many
+	gaps      atomic.Uint64
+	missing   atomic.Uint64
+	restarts  atomic.Uint64
+	firstAt   atomic.Int64 // since the start, in nanoseconds, plus 1; 0 is never
+	heardAt   atomic.Int64 // likewise
+	connected atomic.Bool
+	connects  atomic.Uint64
+
+	mu     sync.Mutex
+	silent string // why nothing is received, as far as it can be told
+}
+
+// delivered tells whether a valid payload was received.
+func (e *endpoint) delivered() bool { return e.firstAt.Load() != 0 }
+
+// message judges a message and puts its row into the queue. It waits for nothing but locks
+// that are held for moments. The frames are only read.
+//
+// The payload is decoded into its place in the row, behind a head that is nearly always
+// that of the message before: a copy less for each.
+func (e *endpoint) message(frames [][]byte, at time.Time) {
+	now := e.r.clock.at(at)
+	row := e.buffer[:0]
+	if e.latest != nil {
+		row = e.latest.appendHead(row, now)
+	}
+	head := len(row)
+	f, row, err := e.decoder.Decode(row, frames)
+	if err != nil {
+		e.buffer = row
+		e.reject(err, now)
+		return
+	}
+	before := e.latest
+	s := e.stream(&f, now)
+	if s == nil {
+		e.buffer = row
+		e.crowd(now)
+		return
+	}
+	if s != before {
+		row = append(s.appendHead(nil, now), row[head:]...)
+	}
+	e.received.Add(1)
+	e.heardAt.Store(int64(now.since) + 1)
+	if !e.delivered() {
+		e.firstAt.Store(int64(now.since) + 1)
+	}
+	e.buffer = e.r.queue.put(entry{stream: s, counter: f.CounterID, row: append(row, rowEnd...)}, overwritten)
+}
+
+func overwritten(s *stream) { s.count(func(c *Counts) { c.QueueDrops++ }) }
+
+// stream returns the stream of a payload, and counts the payload there. It returns nil
+// when there are too many streams.
+func (e *endpoint) stream(f *wire.FPM, now moment) *stream {
+	for {
+		s := e.latest
+		if s == nil || s.key.rank != f.DPRank || s.key.worker != f.WorkerID {
+			key := streamKey{e.index, f.WorkerID, f.DPRank}
+			if s = e.r.registry.get(key, now, func() *stream { return e.newStream(key) }); s == nil {
+				return nil
+			}
+			e.latest, e.refused = s, 0
+		}
+		event, ok := s.sequence(f, now, e.refused)
+		if !ok {
+			e.latest = nil
+			continue
+		}
+		e.refused = 0
+		e.note(s, event, f)
+		return s
+	}
+}
+
+func (e *endpoint) newStream(key streamKey) *stream {
+	producer := e.producer
+	if producer == "" {
+		producer = key.worker
+	}
+	if producer == "" {
+		producer = e.address
+	}
+	s := &stream{endpoint: e, producer: producer, series: segment.Sanitise(producer)}
+	s.middle = middle(wire.Row{Namespace: e.namespace, Component: e.component, ProducerID: producer, Mode: e.r.opt.Mode})
+	return s
+}
+
+// rowEnd is what a row has behind the payload.
+const rowEnd = "}}\n"
+
+// rowStart is what a row has before its first number.
+const rowStart = `{"timestamp":`
+
+// middle returns what a row has between its two numbers, which is the same for all of a
+// stream.
+func middle(r wire.Row) []byte {
+	text := wire.AppendRow(nil, r)
+	text = bytes.TrimPrefix(text, []byte(rowStart+"0"))
+	return bytes.TrimSuffix(text, []byte(`0,"fpm":`+rowEnd))
+}
+
+// appendHead appends what a row has before the payload.
+func (s *stream) appendHead(dst []byte, now moment) []byte {
+	dst = append(dst, rowStart...)
+	dst = strconv.AppendInt(dst, now.since.Milliseconds(), 10)
+	dst = append(dst, s.middle...)
+	dst = strconv.AppendInt(dst, now.wallMS, 10)
+	return append(dst, `,"fpm":`...)
+}
+
+// note tells of what a payload's number says.
+func (e *endpoint) note(s *stream, event sequenceEvent, f *wire.FPM) {
+	if event.missing > 0 {
+		e.gaps.Add(1)
+		e.missing.Add(event.missing)
+	}
+	if event.restart {
+		e.restarts.Add(1)
+		e.r.warn(fmt.Sprintf("%s: worker %q, rank %d, was restarted: its counter is %d again", e.address, f.WorkerID, f.DPRank, f.CounterID))
+	}
+}
+
+// reject counts a message that is refused, and warns of it.
+func (e *endpoint) reject(err error, now moment) {
+	var reject *wire.RejectError
+	if !errors.As(err, &reject) {
+		panic(err) // the decoder has no other errors
+	}
+	e.refused++
+	e.rejected[reject.Reason].Add(1)
+	if e.latest != nil {
+		e.latest.reject(reject.Reason)
+	}
+	if more, due := e.warnings[reject.Reason].due(now.since); due {
+		e.r.warn(fmt.Sprintf("%s: a message is refused (%s)%s", e.address, reject.Error(), more))
+	}
+}
+
+// event takes what the subscription tells beside messages.
+func (e *endpoint) event(ev subscribe.Event) {
+	now := e.r.clock.at(ev.At)
+	switch ev.Kind {
+	case subscribe.Connected:
+		e.connected.Store(true)
+		e.connects.Add(1)
+		e.refused = 0
+		e.r.say(fmt.Sprintf("%s: connected", ev.Address))
+	case subscribe.Disconnected:
+		e.connected.Store(false)
+		if more, due := e.flapping.due(now.since); due {
+			e.r.warn(fmt.Sprintf("%s: the connection ended after %s: %s; trying again%s", ev.Address, ev.For.Round(time.Millisecond), why(ev.Err), more))
+		}
+	case subscribe.Silent:
+		text := fmt.Sprintf("nothing received for %s: %s", ev.For.Round(100*time.Millisecond), ev.Cause)
+		if ev.Err != nil {
+			text += " (" + why(ev.Err) + ")"
+		}
+		e.setSilent(text)
+		e.r.warn(e.address + ": " + text)
+	case subscribe.Recovered:
+		e.setSilent("")
+		e.r.say(e.address + ": messages come again")
+	case subscribe.Refused:
+		e.reject(ev.Err, now)
+	}
+}
+
+// why says an error in one line.
+func why(err error) string {
+	if err == nil {
+		return "for no reason that is known"
+	}
+	return strings.ReplaceAll(err.Error(), "\n", "; ")
+}
+
+func (e *endpoint) setSilent(text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.silent = text
+}
+
+// silence returns why nothing is received, empty while something is.
+func (e *endpoint) silence() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.silent
+}
+
+// crowd counts a payload of a stream that there is no room for.
+func (e *endpoint) crowd(now moment) {
+	e.crowded.Add(1)
+	if more, due := e.crowding.due(now.since); due {
+		e.r.warn(fmt.Sprintf("%s: a payload is lost: it is of a new worker or rank, and the %d that are known are alive%s", e.address, e.r.registry.max, more))
+	}
+}
+
+// limited keeps a warning from being given too often.
+type limited struct {
+	next time.Duration
+	held int
+}
+
+// due tells whether it is time for the warning, and what to say of those that were held
+// back.
+func (l *limited) due(now time.Duration) (more string, due bool) {
+	if now < l.next {
+		l.held++
+		return "", false
+	}
+	if l.held > 0 {
+		more = fmt.Sprintf("; %d more since the last warning of it", l.held)
+	}
+	l.next, l.held = now+warnEvery, 0
+	return more, true
+}

@@ -1,0 +1,338 @@
+package record
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fpm-project/fpm/internal/exitcode"
+	"github.com/fpm-project/fpm/trace/subscribe"
+	"github.com/fpm-project/fpm/trace/wire"
+)
+
+// A disk that is full for a while loses nothing that fits into memory.
+func TestDiskFullForAWhile(t *testing.T) {
+	disk := newFault()
+	b := newBench(t, 1, Options{FS: disk})
+	b.send(0, "w", 0, 0)
+	b.write()
+	disk.set(nil, func(string) error { return syscall.ENOSPC })
+	for i := range int64(1000) {
+		b.send(0, "w", 0, 1+i)
+		if i%100 == 0 {
+			b.write()
+		}
+	}
+	if c := b.Snapshot().Totals; c.Written != 1 || c.Pending != 1000 || c.DiskDrops != 0 {
+		t.Errorf("while it is full: %+v", c)
+	}
+	if n := strings.Count(b.warnings(), "writing failed"); n != 1 {
+		t.Errorf("%d warnings:\n%s", n, b.warnings())
+	}
+	disk.set(nil, nil)
+	b.writer.finish()
+	if c := b.Snapshot().Totals; c.Written != 1001 || c.Lost() != 0 {
+		t.Errorf("when there is room again: %+v", c)
+	}
+	for i, r := range b.rows("w") {
+		if r.Event.FPM.Counter != int64(i) {
+			t.Fatalf("row %d has counter %d", i, r.Event.FPM.Counter)
+		}
+	}
+}
+
+// fill sends rows of several producers until so many bytes of them were sent.
+func fill(b *bench, bytes, producers int, from int64) (sent int64) {
+	for size := 0; size < bytes; sent++ {
+		worker := fmt.Sprint("w", int(sent)%producers)
+		b.send(0, worker, 0, from+sent/int64(producers))
+		size += 500
+		if sent%4000 == 3999 {
+			for b.writer.drain() {
+			}
+		}
+	}
+	return sent
+}
+
+// A disk that stays full costs no more memory than the batches may have. What is given
+// up is the oldest, and counted.
+func TestDiskFullForGood(t *testing.T) {
+	disk := newFault()
+	disk.set(nil, func(string) error { return syscall.ENOSPC })
+	b := newBench(t, 1, Options{FS: disk})
+	for i := range 3 {
+		fill(b, 14<<20, 10, int64(i)*10_000)
+		b.write()
+		if b.writer.buffered > batchBytes {
+			t.Fatalf("%d bytes wait", b.writer.buffered)
+		}
+	}
+	total := 0
+	for _, s := range b.writer.series {
+		total += s.w.Buffered()
+	}
+	c := b.Snapshot().Totals
+	if total != b.writer.buffered || total < batchBytes/2 || c.DiskDrops == 0 || c.Written != 0 || c.QueueDrops != 0 {
+		t.Errorf("%d bytes wait, %d are told; %+v", total, b.writer.buffered, c)
+	}
+	disk.set(nil, nil)
+	b.writer.finish()
+	c = b.Snapshot().Totals
+	accounted(t, c.Counts)
+	for p := range 10 {
+		rows := b.rows(fmt.Sprint("w", p))
+		for i := 1; i < len(rows); i++ {
+			if rows[i].Event.FPM.Counter <= rows[i-1].Event.FPM.Counter {
+				t.Fatalf("producer %d: counter %d follows %d", p, rows[i].Event.FPM.Counter, rows[i-1].Event.FPM.Counter)
+			}
+		}
+	}
+}
+
+// A producer whose files cannot be written is given up alone.
+func TestUnwritableProducer(t *testing.T) {
+	disk := newFault()
+	disk.set(func(path string) error {
+		if strings.Contains(path, ".bad.") {
+			return syscall.EACCES
+		}
+		return nil
+	}, nil)
+	r := newBench(t, 2, Options{FS: disk}).run()
+	for i := range int64(10) {
+		r.send(0, "bad", 0, i)
+		r.send(1, "good", 1, i)
+	}
+	m, err := r.stop()
+	if got := counters(r.rows("good")); strings.Count(got, "/") != 10 {
+		t.Errorf("rows of the other producer: %s", got)
+	}
+	if bad := r.stream(0); bad.DiskDrops != 10 || m.Complete || exitcode.Of(err) != exitcode.Failed {
+		t.Errorf("%+v, complete %v, %v", bad, m.Complete, err)
+	}
+	if w := r.warnings(); strings.Count(w, "nothing is written any more") != 1 || !strings.Contains(w, `"bad"`) {
+		t.Errorf("warnings:\n%s", w)
+	}
+	if d := m.Producers[0].Disabled; !strings.Contains(d, "permission denied") || m.Producers[1].Disabled != "" {
+		t.Errorf("disabled: %q", d)
+	}
+}
+
+// When no producer is left the recorder does not go on as if it recorded.
+func TestNothingWritable(t *testing.T) {
+	disk := newFault()
+	disk.set(func(string) error { return syscall.EROFS }, nil)
+	r := newBench(t, 1, Options{FS: disk}).run()
+	r.send(0, "w", 0, 0)
+	r.hand.move(flushEvery)
+	r.send(0, "w", 0, 1)
+	m, err := r.end() // by itself
+	if exitcode.Of(err) != exitcode.Failed || !strings.Contains(err.Error(), errDisabled.Error()) || m.Complete {
+		t.Errorf("%v, complete %v", err, m.Complete)
+	}
+	accounted(t, m.Totals.Counts)
+}
+
+// A disk that takes nothing and tells no error: receiving goes on, memory is bounded, the
+// end comes in time, and says what is lost.
+func TestStalledDisk(t *testing.T) {
+	disk := newFault()
+	stuck, release := make(chan struct{}, 1), make(chan struct{})
+	disk.set(nil, func(string) error {
+		select {
+		case stuck <- struct{}{}:
+		default:
+		}
+		<-release
+		return nil
+	})
+	r := newBench(t, 1, Options{FS: disk}).run()
+	defer close(release) // before the recorder is waited for
+	r.send(0, "w", 0, 0)
+	r.hand.move(flushEvery)
+	r.queue.rouse()
+	select {
+	case <-stuck:
+	case <-time.After(20 * time.Second):
+		t.Fatal("nothing is written")
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	const sent = 200_000
+	for i := range int64(sent) {
+		r.send(0, "w", 0, 1+i)
+	}
+	debug.FreeOSMemory()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 64<<20 {
+		t.Errorf("the heap has grown by %d MiB", grown>>20)
+	}
+	begun := time.Now()
+	m, err := r.stop()
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("the end took %s", took)
+	}
+	if m.State != Abandoned || m.Complete || exitcode.Of(err) != exitcode.Failed || !strings.Contains(err.Error(), "given up") {
+		t.Errorf("%s, complete %v, %v", m.State, m.Complete, err)
+	}
+	c := m.Totals
+	if c.Received != sent+1 || c.QueueDrops < sent-queueEntries-flushAt/400 || c.Received != c.Written+c.QueueDrops+c.DiskDrops+c.Pending {
+		t.Errorf("%+v", c)
+	}
+	if file := readManifest(t, m.Path()); file["complete"] != false || file["state"] != "abandoned" {
+		t.Errorf("manifest: complete %v, state %v", file["complete"], file["state"])
+	}
+}
+
+// Whatever arrives and whatever the disk does, each payload is in one place, and the rows
+// of a rank are in the order of their arrival.
+func TestRandomFaults(t *testing.T) {
+	rounds := uint64(12)
+	if testing.Short() {
+		rounds = 3
+	}
+	for seed := range rounds {
+		randomFaults(t, seed)
+	}
+}
+
+func randomFaults(t *testing.T, seed uint64) {
+	dice := rand.New(rand.NewPCG(seed, 3))
+	disk := newFault()
+	chance := dice.IntN(3)
+	disk.set(func(string) error {
+		return [...]error{nil, syscall.ENOSPC, nil, nil, syscall.EIO}[dice.IntN(1+2*chance)]
+	}, func(string) error {
+		return [...]error{nil, nil, nil, syscall.ENOSPC, nil}[dice.IntN(1+2*chance)]
+	})
+	opt := Options{FS: disk, RollBytes: uint64(1000 + dice.IntN(20000)), MaxSegments: 1 << 20}
+	if dice.IntN(3) == 0 {
+		opt.Mode, opt.SampleInterval = wire.Sampled, 2*time.Second
+	}
+	b := newBench(t, 3, opt)
+	b.queue = newQueue(1+dice.IntN(200), queueBytes)
+	next := map[int]int64{}
+	refused, arrived := uint64(0), map[int64]int64{}
+	for range 3000 {
+		endpoint := dice.IntN(3)
+		if dice.IntN(50) == 0 {
+			b.endpoints[endpoint].message([][]byte{{}}, time.Time{})
+			refused++
+			continue
+		}
+		b.send(endpoint, "w", int64(endpoint), next[endpoint])
+		arrived[int64(endpoint)]++
+		next[endpoint]++
+		if dice.IntN(60) == 0 {
+			b.write()
+		}
+	}
+	disk.set(nil, nil)
+	b.writer.finish()
+	m := b.Snapshot()
+	rows := map[int64]uint64{}
+	last := map[int64]int64{}
+	for _, r := range b.rows("w") {
+		rank, counter := r.Event.FPM.Rank, r.Event.FPM.Counter
+		if before, ok := last[rank]; ok && counter <= before {
+			t.Fatalf("seed %d: rank %d: counter %d follows %d", seed, rank, counter, before)
+		}
+		last[rank] = counter
+		rows[rank]++
+	}
+	for _, s := range m.Producers[0].Streams {
+		accounted(t, s.Counts)
+		if s.Received != uint64(arrived[s.Rank]) || s.Written != rows[s.Rank] || s.Gaps != 0 {
+			t.Errorf("seed %d: rank %d: %d arrived, %d rows in files: %+v", seed, s.Rank, arrived[s.Rank], rows[s.Rank], s.Counts)
+		}
+	}
+	if m.Totals.Rejected != refused {
+		t.Errorf("seed %d: %d refused, %d counted", seed, refused, m.Totals.Rejected)
+	}
+}
+
+// Two recorders with one prefix have their own segments and manifests; a third one that
+// comes later takes the place of the first.
+func TestTwoRecorders(t *testing.T) {
+	dir := t.TempDir()
+	opt := Options{Output: filepath.Join(dir, "t"), Endpoints: []subscribe.Endpoint{{Address: "tcp://h:1"}}, Mode: wire.Full}
+	start := func() *bench {
+		b := newBench(t, 0, opt)
+		b.dir = dir
+		return b
+	}
+	one, two := start(), start()
+	for i := range int64(3) {
+		one.send(0, "w", 0, i)
+		two.send(0, "w", 1, i)
+		one.write()
+		two.write()
+	}
+	one.writer.finish()
+	two.writer.finish()
+	for _, b := range []*bench{one, two} {
+		if err := b.manifest.write(b.Snapshot()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := counters(one.rows("w")); got != "0/0 0/1 0/2 1/0 1/1 1/2" {
+		t.Errorf("rows %s", got)
+	}
+	if a, b := filepath.Base(one.manifest.path), filepath.Base(two.manifest.path); a != "t.manifest.json" || b != "t.manifest-2.json" {
+		t.Errorf("manifests %s and %s", a, b)
+	}
+	if err := one.Close(); err != nil {
+		t.Fatal(err)
+	}
+	three := start()
+	if got := filepath.Base(three.manifest.path); got != "t.manifest.json" {
+		t.Errorf("the third has %s", got)
+	}
+	if p := three.Snapshot().Previous; p == nil || p.State != Recording || p.Complete || p.StartedUnixMS != 1_700_000_000_000 {
+		t.Errorf("previous: %+v", p)
+	}
+}
+
+// What is in the place of the manifest and is none is not replaced.
+func TestForeignManifest(t *testing.T) {
+	for name, put := range map[string]func(path string) error{
+		"a file":      func(path string) error { return os.WriteFile(path, []byte(`{"schema":"mine"}`), 0o666) },
+		"empty":       func(path string) error { return os.WriteFile(path, nil, 0o666) },
+		"a directory": func(path string) error { return os.Mkdir(path, 0o777) },
+		"a link":      func(path string) error { return os.Symlink("/etc/passwd", path) },
+		"a loose end": func(path string) error { return os.Symlink("nowhere", path) },
+	} {
+		prefix := filepath.Join(t.TempDir(), "t")
+		if err := put(prefix + ".manifest.json"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := New(Options{Output: prefix, Endpoints: []subscribe.Endpoint{{Address: "tcp://h:1"}}, Mode: wire.Full})
+		if exitcode.Of(err) != exitcode.Failed || !strings.Contains(err.Error(), "manifest") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzPreviousManifest(f *testing.F) {
+	f.Add([]byte(`{"schema":"fpm.trace.manifest","state":"stopped","complete":true,"endpoints":[]}`))
+	f.Add([]byte(`{"schema":"fpm.trace.manifest","started_unix_ms":"x","endpoints":`))
+	f.Add([]byte(``))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		path := filepath.Join(t.TempDir(), "m.json")
+		if err := os.WriteFile(path, text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		m := &manifestFile{path: path}
+		if err := m.inspect(); (err == nil) != (m.previous != nil) {
+			t.Errorf("%v, %+v", err, m.previous)
+		}
+	})
+}

@@ -1,0 +1,341 @@
+package record
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/fpm-project/fpm/trace/sample"
+	"github.com/fpm-project/fpm/trace/segment"
+	"github.com/fpm-project/fpm/trace/wire"
+)
+
+const (
+	flushEvery = time.Second
+	flushAt    = 1 << 20 // bytes of a batch
+
+	// batchBytes is what all batches may hold together.
+	batchBytes = 32 << 20
+
+	// pause is how long the writer lets entries gather, so that it does not wake for each.
+	pause = 10 * time.Millisecond
+
+	// takeAtOnce is the number of entries that are taken under one lock.
+	takeAtOnce = 256
+
+	// idleFor is how long a producer's files stay open without a row. One that is alive
+	// sends a heartbeat a second.
+	idleFor = 15 * time.Minute
+)
+
+// writer moves entries from the queue into files. Its methods are those of one goroutine.
+type writer struct {
+	r       *Recorder
+	encoder *segment.Encoder
+	sampler *sample.Sampler[entry] // nil in full mode
+
+	taken []entry
+	done  [][]byte // buffers of entries that are done with
+
+	series   map[string]*series
+	buffered int           // bytes of all batches
+	rows     uint64        // that were taken for writing
+	now      time.Duration // when the last entries were taken
+	flushAt  time.Duration
+	idleAt   time.Duration
+	warning  limited // that the disk fails
+}
+
+func newWriter(r *Recorder) (*writer, error) {
+	encoder, err := segment.NewEncoder(r.opt.Level)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{
+		r: r, encoder: encoder, series: map[string]*series{},
+		taken: make([]entry, 0, takeAtOnce), flushAt: flushEvery, idleAt: idleFor,
+	}
+	if r.opt.Mode == wire.Sampled {
+		w.sampler = sample.New(sample.Options[entry]{
+			Start: instant(r.clock.since()), Interval: r.opt.SampleInterval,
+			Size: func(e entry) int { return e.bytes() }, Write: w.write, Drop: w.thin,
+		})
+	}
+	return w, nil
+}
+
+// instant is a time since the start as the sampler takes it.
+func instant(since time.Duration) time.Time { return time.Time{}.Add(since) }
+
+// run works until stop is closed, then writes everything there is and closes the files.
+func (w *writer) run(stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			w.finish()
+			return
+		default:
+		}
+		if w.step() {
+			continue
+		}
+		timer := time.NewTimer(max(0, w.next()-w.r.clock.since()))
+		select {
+		case <-timer.C:
+		case <-stop:
+		case <-w.r.queue.wake:
+			w.gather(stop)
+		}
+		timer.Stop()
+	}
+}
+
+// gather lets entries come together, until there are many or time is up.
+func (w *writer) gather(stop <-chan struct{}) {
+	if entries, _ := w.r.queue.fill(); entries >= wakeAt {
+		return
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-stop:
+	case <-w.r.queue.wake:
+	}
+}
+
+// next returns when there is something to do even if nothing arrives.
+func (w *writer) next() time.Duration {
+	if w.sampler == nil {
+		return w.flushAt
+	}
+	return min(w.flushAt, w.sampler.Next().Sub(time.Time{}))
+}
+
+// step does what is to be done now, and tells whether there is more.
+func (w *writer) step() (more bool) {
+	more = w.drain()
+	now := w.r.clock.since()
+	if w.sampler != nil {
+		w.sampler.Tick(instant(now))
+	}
+	if now >= w.flushAt {
+		w.flushAll()
+		w.flushAt = w.r.clock.since() + flushEvery
+	}
+	if now >= w.idleAt {
+		w.closeIdle(now - idleFor)
+		w.idleAt = now + idleFor
+	}
+	return more
+}
+
+// drain empties the queue. What arrives meanwhile is left when the flush is due, so that a
+// stream without a pause is flushed as well: then there is more.
+func (w *writer) drain() (more bool) {
+	for {
+		w.taken = w.r.queue.take(w.taken, w.done)
+		w.now = w.r.clock.since()
+		clear(w.done)
+		w.done = w.done[:0]
+		for _, e := range w.taken {
+			if w.sampler == nil {
+				w.write(e)
+			} else {
+				w.sampler.Put(e.stream.sampleKey(), e.counter, e)
+			}
+		}
+		if len(w.taken) < cap(w.taken) {
+			return false
+		}
+		if w.r.clock.since() >= w.flushAt {
+			return true
+		}
+	}
+}
+
+// sampleKey is the stream as the sampler knows it. Workers without an id are told apart
+// by where they are.
+func (s *stream) sampleKey() sample.Key {
+	worker := s.key.worker
+	if worker == "" {
+		worker = s.endpoint.address
+	}
+	return sample.Key{Namespace: s.endpoint.namespace, Component: s.endpoint.component, WorkerID: worker, Rank: s.key.rank}
+}
+
+// thin takes an entry that sampling leaves out.
+func (w *writer) thin(e entry) {
+	e.stream.count(func(c *Counts) { c.Thinned++ })
+	w.done = append(w.done, e.row)
+}
+
+// write puts an entry's row into the batch of its producer.
+func (w *writer) write(e entry) {
+	if w.r.opt.MaxRows > 0 && w.rows >= w.r.opt.MaxRows {
+		e.stream.count(func(c *Counts) { c.Surplus++ })
+	} else if s := w.of(e.stream); s.off {
+		e.stream.settle(1, false)
+	} else {
+		w.append(s, e)
+	}
+	w.done = append(w.done, e.row)
+}
+
+// append appends a row to a batch, within the bounds.
+func (w *writer) append(s *series, e entry) {
+	if s.w.Buffered()+len(e.row) > flushAt && !s.failing {
+		w.flush(s)
+	}
+	w.makeRoom(len(e.row))
+	if s.off {
+		e.stream.settle(1, false)
+		return
+	}
+	s.used = w.now
+	before := s.w.Buffered()
+	err := s.append(e.row, e.stream)
+	w.buffered += s.w.Buffered() - before
+	if err != nil {
+		w.failed(s, err)
+	}
+	w.rows++
+	if w.rows == w.r.opt.MaxRows {
+		w.r.stop()
+	}
+}
+
+// makeRoom keeps what all batches hold together within bounds: the largest is flushed, and
+// given up where that fails.
+func (w *writer) makeRoom(bytes int) {
+	for w.buffered > 0 && w.buffered+bytes > batchBytes {
+		var largest *series
+		for _, s := range w.series {
+			if largest == nil || s.w.Buffered() > largest.w.Buffered() {
+				largest = s
+			}
+		}
+		if !largest.failing {
+			w.flush(largest)
+			continue
+		}
+		before := largest.w.Buffered()
+		largest.dropOldest()
+		w.buffered += largest.w.Buffered() - before
+	}
+}
+
+// of returns the files of a stream.
+func (w *writer) of(of *stream) *series {
+	s := w.series[of.series]
+	if s == nil {
+		if len(w.series) >= maxStreams {
+			w.closeIdle(w.r.clock.since() - quietBefore)
+		}
+		s = w.open(of)
+		w.series[of.series] = s
+		w.r.publish(s)
+	}
+	return s
+}
+
+// open makes the writer of a producer's files. Nothing is created before the first flush.
+func (w *writer) open(of *stream) *series {
+	s := &series{name: of.series, keep: cmp.Or(w.r.opt.MaxSegments, segment.DefaultMaxSegments)}
+	if old := w.r.file(of.series); old != nil {
+		s.before, s.beforeFiles, _ = old.published()
+		s.public, s.files = s.before, s.beforeFiles
+	}
+	var err error
+	s.w, err = segment.NewWriter(segment.Options{
+		Prefix: w.r.prefix, Producer: of.producer,
+		RollBytes: w.r.opt.RollBytes, MaxSegments: w.r.opt.MaxSegments, Fsync: w.r.opt.Fsync,
+		MaxBuffered: 2 * batchBytes, // the bound for all together is kept here
+		Encoder:     w.encoder, FS: w.r.fs,
+		Warn: func(err error) { w.r.warn(fmt.Sprintf("producer %q: %s", of.producer, why(err))) },
+	})
+	if err != nil {
+		panic(err) // the options were judged when the recorder was made
+	}
+	return s
+}
+
+// flush writes one batch and notes how long it took.
+func (w *writer) flush(s *series) {
+	before, begun := s.w.Buffered(), w.r.clock.since()
+	if before == 0 {
+		return
+	}
+	err := s.flush()
+	w.buffered += s.w.Buffered() - before
+	w.r.metrics.flushed(w.r.clock.since() - begun)
+	w.failed(s, err)
+}
+
+// failed deals with an attempt to write that failed, or did not.
+func (w *writer) failed(s *series, err error) {
+	switch {
+	case err == nil && !s.told:
+	case err == nil:
+		s.told = false
+		w.r.say(fmt.Sprintf("producer %q: its files are written again", s.name))
+	case !hopeless(err):
+		w.stuck(s, err)
+	default:
+		before := s.w.Buffered()
+		s.disable(err)
+		w.buffered += s.w.Buffered() - before
+		w.r.warn(fmt.Sprintf("producer %q: nothing is written any more: %s; the other producers go on", s.name, why(err)))
+		w.r.disabled(w.series)
+	}
+}
+
+// stuck warns that a batch waits.
+func (w *writer) stuck(s *series, err error) {
+	if s.told {
+		return
+	}
+	s.told = true
+	if more, due := w.warning.due(w.r.clock.since()); due {
+		w.r.warn(fmt.Sprintf("producer %q: writing failed: %s; it is tried again every second, and up to %d MiB of rows wait for it%s", s.name, why(err), batchBytes>>20, more))
+	}
+}
+
+// flushAll writes every batch.
+func (w *writer) flushAll() {
+	for _, s := range w.series {
+		w.flush(s)
+	}
+}
+
+// closeIdle closes the files of producers of which nothing came since then.
+func (w *writer) closeIdle(then time.Duration) {
+	for name, s := range w.series {
+		if s.used < then && s.w.Buffered() == 0 && !s.off {
+			if err := s.close(); err != nil {
+				w.stuck(s, err)
+			}
+			delete(w.series, name)
+		}
+	}
+}
+
+// finish writes everything there is, and closes the files.
+func (w *writer) finish() {
+	for w.drain() {
+	}
+	if w.sampler != nil {
+		w.sampler.Flush()
+	}
+	w.flushAll()
+	w.closeAll()
+}
+
+// closeAll closes the files.
+func (w *writer) closeAll() {
+	for _, s := range w.series {
+		if err := s.close(); err != nil {
+			w.r.warn(fmt.Sprintf("producer %q: the last rows are not written: %s", s.name, why(err)))
+		}
+	}
+}

@@ -1,0 +1,352 @@
+package trace
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/fpm-project/fpm/trace/segment"
+	"github.com/fpm-project/fpm/trace/wire"
+)
+
+// MaxStreams is how many streams are told apart. The rows of further ones are counted, but
+// no statistics are made of them: memory is bounded whatever a trace holds.
+const MaxStreams = 1 << 14
+
+// MaxGaps is how many gaps of a stream are listed. All are counted.
+const MaxGaps = 10
+
+// StreamID says whose rows they are. A producer has a stream for each rank; one recorder
+// that was given a producer id can have several workers in it.
+type StreamID struct {
+	Namespace, Component, Producer, Worker string
+	Rank                                   int64
+}
+
+func (id StreamID) compare(other StreamID) int {
+	return cmp.Or(
+		cmp.Compare(id.Namespace, other.Namespace), cmp.Compare(id.Component, other.Component),
+		compareNames(id.Producer, other.Producer), compareNames(id.Worker, other.Worker), cmp.Compare(id.Rank, other.Rank),
+	)
+}
+
+// compareNames sorts worker-9 before worker-10: shorter runs of the same beginning first.
+func compareNames(a, b string) int {
+	i := 0
+	for i < len(a) && i < len(b) && a[i] == b[i] && (a[i] < '0' || a[i] > '9') {
+		i++
+	}
+	x, y := digits(a[i:]), digits(b[i:])
+	if x > 0 && y > 0 && x != y {
+		return cmp.Compare(x, y)
+	}
+	return cmp.Compare(a, b)
+}
+
+// digits returns how many digits a string begins with.
+func digits(s string) (n int) {
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	return n
+}
+
+// Gap is a run of counters that are not in a full capture.
+type Gap struct {
+	First   int64  `json:"first_missing"`
+	Last    int64  `json:"last_missing"`
+	File    string `json:"file"`
+	Line    int64  `json:"line"` // of the row behind the gap
+	Missing int64  `json:"missing"`
+}
+
+// Stream is what the rows of one rank come to.
+type Stream struct {
+	ID StreamID
+
+	Rows    uint64
+	Busy    uint64 // rows that are no heartbeats
+	Sampled uint64 // rows of sampled captures
+	Full    uint64 // rows of full captures
+
+	FirstUnixMS, LastUnixMS int64 // earliest and latest arrival (wall clock, ms)
+
+	Wall        Histogram // of the wall times above 0 (s)
+	WallSum     float64   // their sum (s)
+	WallMax     float64   // exact
+	Prefill     float64   // tokens of prompts that were scheduled
+	Decode      float64   // tokens that were decoded: one for each decode request of a pass
+	QueuedSum   float64   // queued requests, prefill and decode, over all rows
+	QueuedMax   uint64
+	Restarts    uint64 // a counter lower than the one before: another epoch, not a gap
+	Repeats     uint64 // a counter twice
+	Missing     uint64 // counters that are not there; full captures only
+	GapRuns     uint64
+	LongestGap  uint64
+	Gaps        []Gap // the first MaxGaps runs
+	last        int64
+	lastFull    bool
+	numbered    bool
+	wallOdd     uint64 // rows with a wall time that cannot be
+	wallOddFile string
+	wallOddLine int64
+	wallOddTime float64
+}
+
+// Seconds returns the time between the first and the last row.
+func (s *Stream) Seconds() float64 { return float64(s.LastUnixMS-s.FirstUnixMS) / 1000 }
+
+// Complete tells whether every row is of a full capture, so that sums over time mean
+// something.
+func (s *Stream) Complete() bool { return s.Full == s.Rows }
+
+// BusyShare returns how much of the time the rank ran forward passes, from 0 to 1: in a full
+// capture the wall times' share of the time between the first and the last row, else the
+// share of rows that are no heartbeats.
+func (s *Stream) BusyShare() float64 {
+	if s.Complete() && s.Seconds() > 0 {
+		return min(1, s.WallSum/s.Seconds())
+	}
+	return ratio(float64(s.Busy), float64(s.Rows))
+}
+
+// Rate returns tokens per second: of the time between the first and the last row in a full
+// capture. Of a sampled one, whose other passes nobody knows, it is per second of the wall
+// time of the passes that are there.
+func (s *Stream) Rate(tokens float64) float64 {
+	if s.Complete() {
+		return s.PerSecond(tokens)
+	}
+	return s.PerBusySecond(tokens)
+}
+
+// Percentile returns the wall time (s) below which the share q of the passes lie, within
+// [QuantileError].
+func (s *Stream) Percentile(q float64) float64 { return min(s.Wall.Quantile(q), s.WallMax) }
+
+// PerSecond returns tokens per second between the first and the last row.
+func (s *Stream) PerSecond(tokens float64) float64 { return ratio(tokens, s.Seconds()) }
+
+// PerBusySecond returns tokens per second of the wall time of the passes.
+func (s *Stream) PerBusySecond(tokens float64) float64 { return ratio(tokens, s.WallSum) }
+
+// QueueMean returns the mean number of queued requests over the rows.
+func (s *Stream) QueueMean() float64 { return ratio(s.QueuedSum, float64(s.Rows)) }
+
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// step is what a row's counter says next to the one before it.
+type step struct {
+	gap     *Gap
+	restart bool
+	from    int64 // the counter before
+}
+
+// add takes a row.
+func (s *Stream) add(row *Row, rec *segment.Record) step {
+	if s.Rows++; s.Rows == 1 {
+		s.FirstUnixMS, s.LastUnixMS = row.ObservedUnixMS, row.ObservedUnixMS
+	}
+	s.FirstUnixMS, s.LastUnixMS = min(s.FirstUnixMS, row.ObservedUnixMS), max(s.LastUnixMS, row.ObservedUnixMS)
+	switch row.Mode {
+	case wire.Full:
+		s.Full++
+	case wire.Sampled:
+		s.Sampled++
+	}
+	s.load(row, rec)
+	if !row.Numbered {
+		return step{}
+	}
+	return s.count(row, rec)
+}
+
+// The wall times of a forward pass that nobody believes: more than ten minutes, or less than
+// a microsecond (s).
+const (
+	wallTooLong  = 600
+	wallTooShort = 1e-6
+)
+
+// load takes what a row says of the pass.
+func (s *Stream) load(row *Row, rec *segment.Record) {
+	if !row.Heartbeat() {
+		s.Busy++
+	}
+	if w := row.WallTime; w > 0 {
+		s.Wall.Add(w)
+		s.WallSum += w
+		s.WallMax = max(s.WallMax, w)
+		if w > wallTooLong || w < wallTooShort {
+			if s.wallOdd++; s.wallOdd == 1 {
+				s.wallOddFile, s.wallOddLine, s.wallOddTime = rec.Source.Path, rec.Number, w
+			}
+		}
+	}
+	s.Prefill += float64(row.Scheduled.SumPrefillTokens)
+	s.Decode += float64(row.Scheduled.NumDecodeRequests)
+	queued := row.Queued.NumPrefillRequests + row.Queued.NumDecodeRequests
+	s.QueuedSum += float64(queued)
+	s.QueuedMax = max(s.QueuedMax, queued)
+}
+
+// count judges the counter. Gaps are judged between two rows of a full capture.
+func (s *Stream) count(row *Row, rec *segment.Record) (st step) {
+	before, full := s.last, s.lastFull && row.Mode == wire.Full
+	known := s.numbered
+	s.last, s.lastFull, s.numbered = row.CounterID, row.Mode == wire.Full, true
+	switch {
+	case !known || row.CounterID == before+1:
+	case row.CounterID < before:
+		s.Restarts++
+		return step{restart: true, from: before}
+	case row.CounterID == before:
+		s.Repeats++
+	case full:
+		missing := row.CounterID - before - 1
+		gap := Gap{First: before + 1, Last: row.CounterID - 1, File: rec.Source.Path, Line: rec.Number, Missing: missing}
+		s.Missing += uint64(missing)
+		s.GapRuns++
+		s.LongestGap = max(s.LongestGap, uint64(missing))
+		if len(s.Gaps) < MaxGaps {
+			s.Gaps = append(s.Gaps, gap)
+		}
+		return step{gap: &gap}
+	}
+	return step{}
+}
+
+// Torn is a part of a file that could not be read.
+type Torn struct {
+	File string
+	segment.Hole
+}
+
+// maxTorn bounds the holes that are listed.
+const maxTorn = 100
+
+// Stats are what a trace holds.
+type Stats struct {
+	Files    int
+	Rows     uint64
+	BadRows  uint64 // lines that are no valid rows; they count for nothing else
+	TornRows uint64 // rows of damaged members that were used
+	Holes    uint64
+	Torn     []Torn     // the first of the holes
+	Streams  []*Stream  // sorted
+	Others   uint64     // rows of streams beyond [MaxStreams]
+	Failures []error    // files that could not be read, or not to their end
+	Accounts []*Account // manifests beside the segments; of [Verify] only
+	first    *badRow
+}
+
+// badRow is the first invalid line.
+type badRow struct {
+	file  string
+	line  int64
+	fault RowError
+}
+
+// FirstBad returns where the first invalid line is and what is wrong with it.
+func (s *Stats) FirstBad() (file string, line int64, fault error) {
+	if s.first == nil {
+		return "", 0, nil
+	}
+	return s.first.file, s.first.line, &s.first.fault
+}
+
+// Total returns the streams together, as one.
+func (s *Stats) Total() (all Stream) {
+	for i, one := range s.Streams {
+		if i == 0 {
+			all.FirstUnixMS, all.LastUnixMS = one.FirstUnixMS, one.LastUnixMS
+		}
+		all.FirstUnixMS, all.LastUnixMS = min(all.FirstUnixMS, one.FirstUnixMS), max(all.LastUnixMS, one.LastUnixMS)
+		all.Rows, all.Busy = all.Rows+one.Rows, all.Busy+one.Busy
+		all.Full, all.Sampled = all.Full+one.Full, all.Sampled+one.Sampled
+		all.Missing, all.GapRuns, all.Restarts = all.Missing+one.Missing, all.GapRuns+one.GapRuns, all.Restarts+one.Restarts
+	}
+	return all
+}
+
+// Summarise reads files and returns what they hold. Read is told of the bytes that have
+// been read; it may be nil. The error is that of the context.
+func Summarise(ctx context.Context, sources []*segment.Source, read func(int64)) (*Stats, error) {
+	t := tally{stats: Stats{Files: len(sources)}, streams: map[StreamID]*Stream{}}
+	if err := visit(ctx, sources, read, &t); err != nil {
+		return nil, err
+	}
+	return t.result(), nil
+}
+
+// tally gathers statistics.
+type tally struct {
+	stats   Stats
+	streams map[StreamID]*Stream
+	recent  [8]*Stream // by rank: rows of one worker's ranks come in turn
+}
+
+// stream returns that of a row; nil when there are too many.
+func (t *tally) stream(row *Row) *Stream {
+	slot := &t.recent[row.DPRank&7]
+	if s := *slot; s != nil && s.ID.Rank == row.DPRank && s.ID.Producer == row.ProducerID && s.ID.Worker == row.WorkerID && s.ID.Component == row.Component && s.ID.Namespace == row.Namespace {
+		return s
+	}
+	id := StreamID{row.Namespace, row.Component, row.ProducerID, row.WorkerID, row.DPRank}
+	s := t.streams[id]
+	if s == nil {
+		if len(t.streams) == MaxStreams {
+			return nil
+		}
+		s = &Stream{ID: id}
+		t.streams[id] = s
+	}
+	*slot = s
+	return s
+}
+
+func (t *tally) row(rec segment.Record, row *Row) {
+	t.add(&rec, row)
+}
+
+// add takes a row and returns its stream, if there is room for it, and its step.
+func (t *tally) add(rec *segment.Record, row *Row) (*Stream, step) {
+	t.stats.Rows++
+	s := t.stream(row)
+	if s == nil {
+		t.stats.Others++
+		return nil, step{}
+	}
+	return s, s.add(row, rec)
+}
+
+func (t *tally) bad(rec segment.Record, fault *RowError) {
+	if t.stats.BadRows++; t.stats.BadRows == 1 {
+		t.stats.first = &badRow{rec.Source.Path, rec.Number, *fault}
+	}
+}
+
+func (t *tally) hole(rec segment.Record) {
+	t.stats.Holes++
+	if rec.Hole.Fault != segment.LongLine {
+		t.stats.TornRows += uint64(rec.Hole.Rows)
+	}
+	if len(t.stats.Torn) < maxTorn {
+		t.stats.Torn = append(t.stats.Torn, Torn{rec.Source.Path, *rec.Hole})
+	}
+}
+
+func (t *tally) failure(err error) { t.stats.Failures = append(t.stats.Failures, err) }
+
+func (t *tally) result() *Stats {
+	for _, s := range t.streams {
+		t.stats.Streams = append(t.stats.Streams, s)
+	}
+	slices.SortFunc(t.stats.Streams, func(a, b *Stream) int { return a.ID.compare(b.ID) })
+	return &t.stats
+}
