@@ -38,7 +38,7 @@ const (
 )
 
 // Kinds returns the kinds that hold evidence and can be asked for.
-func Kinds() []Kind { return []Kind{Rank, Merged, Sidecar} }
+func Kinds() []Kind { return []Kind{Rank, Merged, Sidecar, Trace} }
 
 // File is what is known of a file before it is checked.
 type File struct {
@@ -52,8 +52,9 @@ type File struct {
 // traceSchema is the schema of a trace's events.
 const traceSchema = "dynamo.fpm.trace.v1"
 
-// Look tells what a file is. The name matters for leftovers and for JSON lines only. The
-// error is one of reading, not of the text.
+// Look tells what a file is. The name matters for leftovers and for JSON lines only: a
+// file without sound text whose name is that of JSON lines is one of a trace, for nothing
+// else that fpm knows is kept so. The error is one of reading, not of the text.
 func Look(src io.ReaderAt, name string) (File, error) {
 	d := look{src: src, rank: finding.NoRank}
 	err := d.read()
@@ -62,6 +63,9 @@ func Look(src io.ReaderAt, name string) (File, error) {
 		return File{}, read.Err
 	}
 	f := d.decide(err)
+	if !d.array && (f.Kind == Damaged || f.Kind == Unknown) && (lines(name) && f.Kind == Damaged || d.laterRow()) {
+		f.Kind, f.What = Trace, aTrace
+	}
 	if temporary(name) {
 		f.Kind, f.What = Leftover, "the temporary file of a writer that did not finish, or has not yet"
 	}
@@ -78,6 +82,39 @@ func isDamage(err error) bool {
 // temporary tells whether a name is one that a writer gives a file before it is whole:
 // that of the self-benchmark, and that of fpm.
 func temporary(name string) bool { return strings.HasSuffix(name, ".tmp") }
+
+const aTrace = "a segment of a trace"
+
+// lines tells whether a name is one of JSON lines, compressed or not.
+func lines(name string) bool {
+	for _, suffix := range [...]string{".gz", ".zst"} {
+		name = strings.TrimSuffix(name, suffix)
+	}
+	return strings.HasSuffix(name, ".jsonl")
+}
+
+// maxLater bounds the text in which a row is looked for behind a first line that is none,
+// in bytes: a hundred rows.
+const maxLater = 64 << 10
+
+// laterRow tells whether one of the lines behind the first is a row of a trace.
+func (d *look) laterRow() bool {
+	text := make([]byte, maxLater)
+	n, _ := d.src.ReadAt(text, 0) // what cannot be read is not there
+	_, rest, more := bytes.Cut(text[:n], []byte("\n"))
+	for more {
+		var line []byte
+		line, rest, more = bytes.Cut(rest, []byte("\n"))
+		row := look{src: bytes.NewReader(line), rank: finding.NoRank}
+		if err := row.read(); err != nil || row.array {
+			continue
+		}
+		if kind, _ := row.kind(); kind == Trace {
+			return true
+		}
+	}
+	return false
+}
 
 // look is the state of one look.
 type look struct {
@@ -244,7 +281,7 @@ func (d *look) kind() (Kind, string) {
 	case d.texts["schema"] == sidecarSchema, d.has("merged", "ranks"):
 		return Sidecar, "a worker-probe sidecar"
 	case d.event == traceSchema, d.has("received_at_ns", "metrics"), d.has("timestamp", "event"):
-		return Trace, "a segment of a trace"
+		return Trace, aTrace
 	case strings.HasPrefix(d.texts["schema"], "fpm.trace.manifest"):
 		return Manifest, "the manifest of a trace"
 	case d.texts["artifact_type"] == "merged" && !d.inner["rank"], d.inner["source_ranks"]:

@@ -1,10 +1,16 @@
 package detect
 
 import (
+	"bytes"
+	"compress/gzip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fpm-project/fpm/internal/input"
 )
 
 func TestLook(t *testing.T) {
@@ -25,6 +31,14 @@ func TestLook(t *testing.T) {
 		{"sidecar", "m_worker_probe.json", `{"schema": "dynamo.fpm.benchmark_worker_probe", "schema_version": 1, "run_id": "a", "merged": {}, "ranks": {}}`, Sidecar, "a"},
 		{"trace", "t.jsonl", `{"timestamp": 1, "event": {"schema": "dynamo.fpm.trace.v1"}}` + "\n" + `{"timestamp": 2}`, Trace, ""},
 		{"rows of a receive tool", "t.jsonl", `{"received_at_ns": 1, "metrics": {}}`, Trace, ""},
+		{"trace whose first row is cut", "t.json", `{"timestamp": 1, "ev` + "\n" + `{"timestamp": 2, "event": {"schema": "dynamo.fpm.trace.v1"}}`, Trace, ""},
+		{"trace whose first row is cut behind its keys", "t.json", `{"timestamp": 1, "event": {"sch`, Trace, ""},
+		{"trace whose first row is another object", "t.json", `{"a": 1}` + "\n" + `{"received_at_ns": 1, "metrics": {}}` + "\n", Trace, ""},
+		{"trace whose first line is text", "t.json", "hello\n\n" + `{"timestamp": 2, "event": {}}`, Trace, ""},
+		{"trace whose only row is no JSON", "t.w.000000.jsonl", "hello", Trace, ""},
+		{"segment without a row", "t.w.000000.jsonl.gz", "", Trace, ""},
+		{"a list of rows", "t.json", "[\n" + `{"timestamp": 2, "event": {}}` + "\n]", Unknown, ""},
+		{"manifest", "t.manifest.json", `{"schema": "fpm.trace.manifest", "schema_version": 1}`, Manifest, ""},
 		{"replies", "replies.json", `[{"dp_rank": 0, "worker_rank": 0}, 1]`, Replies, ""},
 		{"replies of a server", "replies.json", `{"results": [{"dp_rank": 0}]}`, Replies, ""},
 		{"serving benchmark", "b.json", `{"backend": "vllm", "request_throughput": 1, "mean_ttft_ms": 2}`, Foreign, ""},
@@ -60,6 +74,50 @@ func TestSourceRanks(t *testing.T) {
 	}
 	if d := cmp.Diff([]int{0, 2}, got.SourceRanks); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestDamagedSegment: compressed text that is cut off or damaged is that of a trace when a
+// row says so, or else the name.
+func TestDamagedSegment(t *testing.T) {
+	t.Parallel()
+	var whole bytes.Buffer
+	z := gzip.NewWriter(&whole)
+	if _, err := z.Write([]byte(`{"timestamp": 1, "event": {"schema": "dynamo.fpm.trace.v1"}}` + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cut := whole.Bytes()[:whole.Len()-4]
+	for _, test := range []struct {
+		name string
+		text []byte
+		want Kind
+	}{
+		{"t.w.000000.jsonl.gz", whole.Bytes(), Trace},
+		{"t.gz", whole.Bytes(), Trace},
+		{"t.gz", cut, Trace},
+		{"t.w.000000.jsonl.gz", cut[:12], Trace},
+		{"t.w.000000.jsonl.gz", []byte("no gzip"), Trace},
+		{"t.w.000000.jsonl.gz", nil, Trace},
+		{"t.json.gz", []byte("no gzip"), Damaged},
+		{"t.json.gz", nil, Damaged},
+	} {
+		path := filepath.Join(t.TempDir(), test.name)
+		if err := os.WriteFile(path, test.text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		in, err := input.Open(path, input.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Look(in, path); err != nil || got.Kind != test.want {
+			t.Errorf("%s with %d bytes: %+v, %v, want %s", test.name, len(test.text), got, err, test.want)
+		}
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
