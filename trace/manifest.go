@@ -38,10 +38,9 @@ type accountProducer struct {
 // manifestSchema is the schema that a manifest names.
 const manifestSchema = "fpm.trace.manifest"
 
-// readAccount returns the manifest of a prefix, nil when there is none. One that cannot
-// be read says nothing.
-func readAccount(prefix string) (*Account, error) {
-	path := prefix + ".manifest.json"
+// readAccount returns the manifest at a path, nil when there is none. One that cannot be
+// read says nothing.
+func readAccount(path string) (*Account, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -63,14 +62,18 @@ func readAccount(prefix string) (*Account, error) {
 // failureOf returns the path that an error of reading is about.
 func failureOf(err error) string { return exitcode.From(err).File }
 
-// manifests looks for segments that a recorder's manifest names and that are not there.
-func (v *verifier) manifests(bySeries map[string][]*segment.Source) {
-	prefixes := map[string]bool{}
-	for _, list := range bySeries {
-		prefixes[list[0].Name.Prefix] = true
+// manifests looks for segments that a recorder's manifest names and that are not there:
+// the manifest beside segments, and those that were given.
+func (v *verifier) manifests(bySeries map[string][]*segment.Source, given []string) {
+	paths := map[string]bool{}
+	for _, path := range given {
+		paths[filepath.Clean(path)] = true
 	}
-	for _, prefix := range slices.Sorted(maps.Keys(prefixes)) {
-		account, err := readAccount(prefix)
+	for _, list := range bySeries {
+		paths[filepath.Clean(list[0].Name.Prefix+".manifest.json")] = true
+	}
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		account, err := readAccount(path)
 		if err != nil {
 			v.failure(err)
 			continue
@@ -80,7 +83,7 @@ func (v *verifier) manifests(bySeries map[string][]*segment.Source) {
 		}
 		v.stats.Accounts = append(v.stats.Accounts, account)
 		for _, p := range account.Producers {
-			v.account(account, filepath.Dir(prefix), p)
+			v.account(account, filepath.Dir(path), p)
 		}
 	}
 }

@@ -23,6 +23,9 @@ type VerifyOptions struct {
 	ProducerCount int
 	// Ranks must each have a row of some producer.
 	Ranks artifact.RankSet
+	// Manifests are paths of recorders' manifests, beside those that are found next to the
+	// segments: the segments that they name must be there although none was given.
+	Manifests []string
 	// Out takes the findings.
 	Out *finding.Collector
 	// Read is told how many bytes of the files have been read; may be nil.
@@ -49,7 +52,7 @@ func Verify(ctx context.Context, sources []*segment.Source, opt VerifyOptions) (
 		return nil, err
 	}
 	stats := v.result()
-	v.files(sources)
+	v.files(sources, opt.Manifests)
 	v.mixed()
 	v.warnings(stats)
 	v.expected(stats, opt)
@@ -207,8 +210,9 @@ func HoleText(h *segment.Hole) string {
 	}
 }
 
-// files looks at the files as a whole: those without rows, and the gaps between indices.
-func (v *verifier) files(sources []*segment.Source) {
+// files looks at the files as a whole: those without rows, the gaps between indices, and
+// what manifests name.
+func (v *verifier) files(sources []*segment.Source, manifests []string) {
 	v.rows[v.source] += v.lines
 	bySeries := map[string][]*segment.Source{}
 	for _, s := range sources {
@@ -222,7 +226,7 @@ func (v *verifier) files(sources []*segment.Source) {
 	for _, name := range slices.Sorted(maps.Keys(bySeries)) {
 		v.indices(bySeries[name])
 	}
-	v.manifests(bySeries)
+	v.manifests(bySeries, manifests)
 }
 
 // failed tells whether a file could not be read.
@@ -331,7 +335,7 @@ func (v *verifier) expected(stats *Stats, opt VerifyOptions) {
 			say(finding.TraceRank, "", "", "no row of rank %d, which was expected", rank)
 		}
 	}
-	if stats.Rows == 0 && stats.BadRows == 0 && len(stats.Failures) == 0 {
+	if stats.Files > 0 && stats.Rows == 0 && stats.BadRows == 0 && len(stats.Failures) == 0 {
 		say(finding.TraceEmpty, "", "", "there is no row at all")
 	}
 }

@@ -274,8 +274,7 @@ unless newer ones have displaced them.
 			return a.traceVerify(cmd, args, opt)
 		},
 	}
-	cmd.Flags().StringVar(&expect, "expect-producers", "", "so many producers, or these `NUMBER|ID,ID...`, must have rows")
-	cmd.Flags().Var(&ranks, "expect-ranks", "each of these `RANKS`, such as 0-7, must have rows of some producer")
+	addExpected(cmd.Flags(), &expect, &ranks)
 	return cmd
 }
 

@@ -20,13 +20,18 @@ const validateHelp = `Check rank artifacts, merged artifacts, worker-probe sidec
 
 Each file is recognised by its content, whatever its name. A directory stands for the
 .json and .jsonl files in and below it (compressed ones, too), a pattern for the files
-that it matches. Rank files that belong together, by their run_id or by their names, are
+that it matches, the prefix of a recording for its segments. Rank files that belong together, by their run_id or by their names, are
 checked together as one run, by the rules of a merge and without merging: a rank that is
 not there is said and is no fault, as each node of a run may hold its own ranks only.
 
 Without --strict the verdict is the merger's, exactly. --strict adds what stricter
 consumers require of rows, groups and evidence. Each finding says where it is, what was
 expected and what stood there, what to do, and which level its rule is of.
+
+The segments of traces are verified together, as 'fpm trace verify' does, and a
+recorder's manifest beside them is held against its schema and the segments. Only full
+captures can be shown to be whole: of a sampled one gaps are not judged, and a warning
+says so.
 
 Beside the verdicts the report explains a run: what was skipped and why, which ranks are
 not there, regimes, graph dispatch, slow samples, and what a planner would read of it.`
@@ -37,14 +42,19 @@ const validateExample = `  # a run: rank files, merged artifact and sidecar
   # what a strict consumer would say, as annotations of a GitHub workflow
   fpm validate --strict --format github results/
 
+  # a recording of four workers with eight ranks each
+  fpm validate /tmp/dynamo-fpm --expect-producers 4 --expect-ranks 0-7
+
   # is the merged artifact what its rank files make?
   fpm validate merged.json --merged-from results.json --merged-from results_dp1.json`
 
 // validateFlags are the flags of validate.
 type validateFlags struct {
-	strict, schema bool
-	kind, require  string
-	mergedFrom     []string
+	strict, schema  bool
+	kind, require   string
+	mergedFrom      []string
+	expectProducers string
+	expectRanks     rankSet
 }
 
 func newValidate(a *app) *cobra.Command {
@@ -68,6 +78,7 @@ func newValidate(a *app) *cobra.Command {
 	flags.StringVar(&f.kind, "kind", "", "take every file for a `KIND` instead of looking: "+kindNames())
 	flags.StringVar(&f.require, "require", "", "reject unless the workers of every sidecar are `observed, agree or complete`")
 	flags.StringArrayVar(&f.mergedFrom, "merged-from", nil, "derive the merged artifact again from this rank `FILE` and compare; may be repeated")
+	addExpected(flags, &f.expectProducers, &f.expectRanks)
 	for name, values := range map[string][]string{"kind": strings.Split(kindNames(), ", "), "require": {"observed", "agree", "complete"}} {
 		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err) // the flags are defined above
@@ -94,6 +105,9 @@ func (a *app) validate(cmd *cobra.Command, args []string, f validateFlags) error
 	}
 	var err error
 	if opt.Require, err = parseRequirement(f.require, cmd.Flags().Changed("require")); err != nil {
+		return err
+	}
+	if opt.Expected, err = expected(cmd, f.expectProducers, f.expectRanks); err != nil {
 		return err
 	}
 	meter := a.meter("validating", 0)
@@ -132,7 +146,7 @@ func validateReport(result *validate.Result, strict bool) *report.Report {
 	}
 	r.Details = report.Object{
 		{Key: "level", Value: level(strict)}, {Key: "runs", Value: runs}, {Key: "merged", Value: merged},
-		{Key: "sidecars", Value: sidecarObjects(result)}, {Key: "files", Value: files},
+		{Key: "sidecars", Value: sidecarObjects(result)}, {Key: "traces", Value: traceObjects(result)}, {Key: "files", Value: files},
 	}
 	r.Summary = validateSummary(result, strict)
 	return r
@@ -255,9 +269,12 @@ func otherFiles(result *validate.Result) (lines []string) {
 			lines = append(lines, mergedLine(f, result))
 		case f.Kind == detect.Sidecar:
 			lines = append(lines, sidecarLines(f, result)...)
-		case f.Kind != detect.Rank && f.Kind != detect.Damaged:
+		case f.Kind != detect.Rank && f.Kind != detect.Damaged && f.Kind != detect.Trace:
 			lines = append(lines, fileLine(f))
 		}
+	}
+	for _, t := range result.Traces {
+		lines = append(lines, validatedTrace(t)...)
 	}
 	const most = 10
 	if len(left) > most {

@@ -531,7 +531,7 @@ var table = [...]Rule{
 	},
 	{
 		ID: SchemaViolation, Severity: Error, Level: Strict,
-		Purpose: "Where --schema asks for it, the document keeps its JSON Schema, in fields that no other rule reads too.",
+		Purpose: "Where --schema asks for it, the document keeps its JSON Schema, in fields that no other rule reads too. A recorder's manifest must keep its schema always.",
 		Hint:    "see fpm schema for what the field is; a producer that changed it needs another version of the schema",
 		Example: `"synchronization": {"enabled": "yes"}`,
 	},

@@ -13,6 +13,7 @@ import (
 	"github.com/fpm-project/fpm/internal/detect"
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/input"
+	"github.com/fpm-project/fpm/trace/segment"
 )
 
 // candidate is a file to be looked at.
@@ -42,6 +43,9 @@ func (v *validation) expand(paths []string) {
 		}
 	}
 	slices.SortFunc(v.candidates, func(a, b candidate) int { return cmp.Compare(a.path, b.path) })
+	if v.locks > 0 && len(v.candidates)+len(v.failures) == 0 {
+		v.failf(exitcode.Usage, "", "name the segments beside them", "locks hold nothing: there is no input")
+	}
 }
 
 func (v *validation) expandOne(path string) []candidate {
@@ -53,6 +57,9 @@ func (v *validation) expandOne(path string) []candidate {
 	switch {
 	case err == nil && info.IsDir():
 		return v.walk(path)
+	case err == nil && isLock(path):
+		v.locks++
+		return nil
 	case err == nil:
 		return []candidate{{path: path, named: true}}
 	case errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(path, `*?[`):
@@ -60,10 +67,29 @@ func (v *validation) expandOne(path string) []candidate {
 	}
 	failure := exitcode.From(err)
 	if errors.Is(err, fs.ErrNotExist) {
+		if found := recording(path); len(found) > 0 {
+			return found
+		}
 		failure = &exitcode.Error{Code: exitcode.Failed, File: path, Message: "no such file", Hint: "check the path; a directory stands for the files in it", Err: err}
 	}
 	v.failures = append(v.failures, failure)
 	return nil
+}
+
+// isLock tells whether a file is one that a recorder locks. It holds nothing; a pattern
+// that the shell expands names it beside the segments.
+func isLock(path string) bool { return strings.HasSuffix(path, ".lock") }
+
+// recording returns the segments that have a path for their prefix.
+func recording(prefix string) (found []candidate) {
+	sources, err := segment.Find([]string{prefix})
+	if err != nil {
+		return nil // there are none, and that is said
+	}
+	for _, s := range sources {
+		found = append(found, candidate{path: s.Path})
+	}
+	return found
 }
 
 func (v *validation) glob(pattern string) []candidate {
@@ -78,6 +104,8 @@ func (v *validation) glob(pattern string) []candidate {
 	for _, path := range matches {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			found = append(found, v.walk(path)...)
+		} else if isLock(path) {
+			v.locks++
 		} else {
 			found = append(found, candidate{path: path})
 		}

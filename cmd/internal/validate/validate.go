@@ -44,6 +44,8 @@ type Options struct {
 	Kind detect.Kind
 	// Require is how much every sidecar must have established.
 	Require probe.Requirement
+	// Expected is what the traces must hold.
+	Expected Expected
 	// MergedFrom are the rank files, or their directories, that the merged artifact among
 	// the paths is to be derived from again.
 	MergedFrom []string
@@ -62,6 +64,9 @@ type Result struct {
 	Runs             []Run
 	Merged           []Merged
 	Sidecars         []Sidecar
+	// Traces are what the files of traces came to: one, for they are verified together, or
+	// none when there are no such files.
+	Traces []Trace
 }
 
 // File is what became of one file.
@@ -98,6 +103,7 @@ type validation struct {
 	opt        Options
 	out        *finding.Collector
 	candidates []candidate
+	locks      int // files that were passed over: a recorder's locks
 	failures   []*exitcode.Error
 	result     Result
 	checked    map[string]bool // by path
@@ -135,6 +141,7 @@ func (v *validation) check() {
 	}
 	v.checkMerged(accepted)
 	v.checkSidecars()
+	v.checkTraces()
 	v.checkSchemas()
 	v.reportUnknown()
 }
