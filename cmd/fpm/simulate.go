@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,7 @@ import (
 	"github.com/fpm-project/fpm/internal/detect"
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
+	"github.com/fpm-project/fpm/internal/input"
 	"github.com/fpm-project/fpm/internal/progress"
 	"github.com/fpm-project/fpm/internal/report"
 	"github.com/fpm-project/fpm/internal/simulate"
@@ -26,7 +26,10 @@ and with as little else as can be. The same options give the same bytes.
 
 Where the rule to break is about a merged artifact (merged.*), that artifact is made of
 the rank files and written, too; where it is about a worker probe (probe.*), so is the
-sidecar. For all other rules only the rank files are written.
+sidecar. Where it is about traces (trace.*) there are no rank files: a small recording of
+two workers is written, in segments as 'fpm trace record' leaves them, with a file
+series for each worker and a stream for each of its ranks. For all other rules only the
+rank files are written.
 
 Each rank file repeats every rank's measurements, so that the size of a run grows with
 the square of the ranks.`
@@ -47,7 +50,7 @@ func newSimulateRun(a *app) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "run -o DIR",
-		Short: "Write the rank artifacts of a synthetic run",
+		Short: "Write the rank artifacts of a synthetic run, or break a rule",
 		Long:  simulateRunHelp,
 		Example: `  fpm simulate run -o demo --ranks 4 --points 20
   fpm simulate run -o broken --break group.wall-time && fpm merge broken`,
@@ -97,6 +100,10 @@ func (a *app) simulateRun(cmd *cobra.Command, opt simulate.Options, force bool) 
 	result, err := synthesis.Run(cmd.Context(), opt, kind)
 	var option *simulate.OptionError
 	var excluded *simulate.ExcludedError
+	var occupied *synthesis.OccupiedError
+	if errors.As(err, &occupied) {
+		return &exitcode.Error{Code: exitcode.Failed, Message: err.Error(), Hint: "choose another directory", Err: err}
+	}
 	if errors.As(err, &option) || errors.As(err, &excluded) {
 		return &exitcode.Error{Code: exitcode.Usage, Message: err.Error(), Err: err}
 	}
@@ -106,15 +113,17 @@ func (a *app) simulateRun(cmd *cobra.Command, opt simulate.Options, force bool) 
 	return a.finish(&report.Report{
 		Command: "simulate run",
 		Status:  report.OK,
-		Summary: fmt.Sprintf("wrote %s to %s (%s)", written(result), report.Escape(opt.Dir), progress.Bytes(result.Bytes)),
+		Summary: fmt.Sprintf("wrote %s to %s (%s)", written(result, kind), report.Escape(opt.Dir), progress.Bytes(result.Bytes)),
 		Details: report.Object{{Key: "files", Value: result.Files}, {Key: "bytes", Value: result.Bytes}},
 	})
 }
 
 // written names the files in words.
-func written(result synthesis.Result) string {
+func written(result synthesis.Result, kind synthesis.Kind) string {
 	n := len(result.Files)
 	switch {
+	case kind == synthesis.Recording:
+		return "a recording, " + count(n, "segment", "segments")
 	case result.Sidecar != "":
 		return count(n-2, "rank file", "rank files") + ", a merged artifact and its sidecar"
 	case result.Merged != "":
@@ -125,6 +134,14 @@ func written(result synthesis.Result) string {
 
 // checkReplaceable refuses to write over files that are not what a run has there.
 func checkReplaceable(opt simulate.Options, kind synthesis.Kind) error {
+	if kind == synthesis.Recording {
+		for _, path := range synthesis.RecordingFiles(opt) {
+			if err := checkKind(path, detect.Trace, "no segment of a trace"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	base := artifact.ParseBase(filepath.Join(opt.Dir, artifact.DefaultName))
 	for rank := range opt.Ranks {
 		if err := checkKind(base.Rank(rank), detect.Rank, "no rank artifact"); err != nil {
@@ -140,7 +157,7 @@ func checkReplaceable(opt simulate.Options, kind synthesis.Kind) error {
 
 // checkKind refuses a file that is there and of another kind.
 func checkKind(path string, kind detect.Kind, what string) error {
-	f, err := os.Open(path)
+	f, err := input.Open(path, input.Options{})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

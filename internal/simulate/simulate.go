@@ -72,7 +72,7 @@ func Run(ctx context.Context, opt Options) (Result, error) {
 	if opt.Base == "" {
 		opt.Base = artifact.DefaultName
 	}
-	if err := opt.check(); err != nil {
+	if err := opt.Check(); err != nil {
 		return Result{}, err
 	}
 	change, err := mutationFor(opt)
@@ -86,7 +86,8 @@ func Run(ctx context.Context, opt Options) (Result, error) {
 	return r.write(ctx)
 }
 
-func (o Options) check() error {
+// Check returns an *[OptionError] for an option out of range.
+func (o Options) Check() error {
 	for _, number := range []struct {
 		name       string
 		value, max int
@@ -101,6 +102,9 @@ func (o Options) check() error {
 	}
 	if o.Dir == "" {
 		return &OptionError{"directory", `""`, "must name where the files go"}
+	}
+	if o.Base == "" {
+		return nil
 	}
 	return o.checkBase()
 }

@@ -3,6 +3,7 @@ package synthesis
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fpm-project/fpm/internal/finding"
@@ -16,7 +17,8 @@ type mutation struct {
 	ranks           finding.ID                  // what the rank artifacts break
 	input           func(ranks int) probe.Input // what was probed; nil for workers that agree
 	merged, sidecar *change
-	stale           bool // the sidecar is that of the run whose rank artifacts break nothing
+	recording       func(*recording) // changes it before it is written
+	stale           bool             // the sidecar is that of the run whose rank artifacts break nothing
 }
 
 func mutationFor(opt simulate.Options) (mutation, error) {
@@ -39,8 +41,7 @@ func mutations() (all []mutation) {
 		}
 		all = append(all, m)
 	}
-	all = append(all, mergedBreaks()...)
-	return append(all, probeBreaks()...)
+	return slices.Concat(all, mergedBreaks(), probeBreaks(), traceBreaks())
 }
 
 func mergedBreaks() (all []mutation) {

@@ -8,6 +8,9 @@
 //	simulate ──▶ rank artifacts ──▶ merge ──▶ merged artifact ──▶ probe ──▶ sidecar
 //	                                               │                           │
 //	                                               └── one value replaced ─────┘
+//
+// A rule about traces has nothing to do with a run: to break it a small recording is
+// written, as a recorder writes it, and no rank artifact.
 package synthesis
 
 import (
@@ -28,16 +31,18 @@ import (
 // Kind is what of a run is written.
 type Kind int
 
-// The kinds: each has the files of those before it, too.
+// The kinds: each of the first three has the files of those before it, too. A recording
+// is written instead of a run.
 const (
 	RankFiles Kind = iota
 	WithMerged
 	WithSidecar
+	Recording
 )
 
 // String names the files.
 func (k Kind) String() string {
-	return [...]string{"the rank files", "the rank files and the merged artifact", "the rank files, the merged artifact and its sidecar"}[k]
+	return [...]string{"the rank files", "the rank files and the merged artifact", "the rank files, the merged artifact and its sidecar", "a recording"}[k]
 }
 
 // Break is a rule that a run can be made to break.
@@ -48,6 +53,10 @@ type Break struct {
 	// together.
 	Beside []finding.ID
 }
+
+// OfHosts returns the rules that are about a host and not about files, so that nothing
+// that is written breaks them.
+func OfHosts() []finding.ID { return []finding.ID{finding.TracePorts} }
 
 // Breakable returns every rule that [Run] can break, in the order of the rule table.
 func Breakable() []Break {
@@ -75,7 +84,7 @@ func Find(rule finding.ID) (b Break, ok bool) {
 
 // Result tells what was written.
 type Result struct {
-	Files   []string // every file: the rank files by rank, the merged artifact, the sidecar
+	Files   []string // every file: the rank files by rank, the merged artifact, the sidecar; or the segments
 	Bytes   int64    // size of all files together
 	Merged  string   // path of the merged artifact; empty when none was made
 	Sidecar string   // path of its sidecar; likewise
@@ -91,7 +100,8 @@ func Merged(opt simulate.Options) string {
 }
 
 // Run writes a run as its options say, with what the rule to break is about; kind asks for
-// more of it. Files that are there already are replaced. The error is one of
+// more of it, or for a recording. Files that are there already are replaced; segments that
+// are none of the recording's are an *[OccupiedError]. Any other error is one of
 // [simulate.Run], or that of the file system.
 func Run(ctx context.Context, opt simulate.Options, kind Kind) (Result, error) {
 	m, err := mutationFor(opt)
@@ -116,6 +126,9 @@ type synthesis struct {
 }
 
 func (s *synthesis) make(kind Kind) error {
+	if kind == Recording {
+		return s.record()
+	}
 	if err := s.simulate(); err != nil || kind == RankFiles {
 		return err
 	}
