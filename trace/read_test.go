@@ -280,7 +280,7 @@ func TestVerify(t *testing.T) {
 			"trace.mixed run.w.000000.jsonl.gz:6:1: rows of the sampled capture mode follow rows of the full capture mode in one series",
 			"trace.restart run.w.000000.jsonl.gz:6:1: rank 0 of producer w was restarted: its counter goes from 8 back to 2",
 			"trace.sampled: 1 of 1 streams are not full captures: their gaps are not judged",
-			"trace.wall-time run.w.000000.jsonl.gz:4:1: 2 rows of rank 0 of producer w have a wall time that no forward pass has, this one 601 s",
+			"trace.wall-time run.w.000000.jsonl.gz:4:1: rank 0 of producer w has 2 rows with a wall time that no forward pass has, this one 601 s",
 		}},
 	} {
 		got, _ := verify(t, write(t, c.files), c.opt)

@@ -298,7 +298,7 @@ func (v *verifier) warnings(stats *Stats) {
 		if s.wallOdd > 0 {
 			v.out.Add(finding.Finding{
 				Rule: finding.TraceWallTime, File: s.wallOddFile, Line: int(s.wallOddLine), Column: 1, Offset: -1, Rank: rankOf(s.ID.Rank),
-				Message: fmt.Sprintf("%d rows of rank %d of producer %s have a wall time that no forward pass has, this one %g s", s.wallOdd, s.ID.Rank, s.ID.Producer, s.wallOddTime),
+				Message: fmt.Sprintf("rank %d of producer %s has %s with a wall time that no forward pass has, this one %g s", s.ID.Rank, s.ID.Producer, oddRows(s.wallOdd), s.wallOddTime),
 			})
 		}
 	}
@@ -308,6 +308,13 @@ func (v *verifier) warnings(stats *Stats) {
 			Message: fmt.Sprintf("%d of %d streams are not full captures: their gaps are not judged", sampled, len(stats.Streams)),
 		})
 	}
+}
+
+func oddRows(n uint64) string {
+	if n == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", n)
 }
 
 // expected holds the streams against what was expected.

@@ -27,6 +27,10 @@ func checking(rule finding.Rule) []string {
 		return []string{"validate", "--require", "agree"}
 	case finding.ProbeIncomplete:
 		return []string{"validate", "--require", "complete"}
+	case finding.TraceProducer:
+		return []string{"validate", "--expect-producers", "2"}
+	case finding.TraceRank:
+		return []string{"validate", "--expect-ranks", "0-1"}
 	}
 	if rule.Level == finding.Strict {
 		return []string{"validate", "--strict"}
@@ -119,6 +123,21 @@ func testBroken(t *testing.T, rule finding.Rule, b synthesis.Break, opt simulate
 	}
 	if (got.status == exitcode.Rejected) != (rule.Severity == finding.Error) {
 		t.Errorf("%+v: exit status %d: %s", opt, got.status, got.text)
+	}
+}
+
+// TestSoundRecordingsAreAccepted: a recording that breaks no rule gives no finding, and has
+// what is expected of it.
+func TestSoundRecordingsAreAccepted(t *testing.T) {
+	for _, ranks := range []int{1, 2, 9} {
+		opt := simulate.Options{Dir: t.TempDir(), Ranks: ranks, Points: 1, Raw: 1, Seed: uint64(ranks)}
+		if _, err := synthesis.Run(t.Context(), opt, synthesis.Recording); err != nil {
+			t.Fatal(err)
+		}
+		got := checkRun(t, []string{"validate", "--strict", "--schema", "--expect-producers", "worker-0,worker-1", "--expect-ranks", strconv.Itoa(ranks - 1)}, opt.Dir)
+		if got.status != exitcode.OK || len(got.rules) > 0 {
+			t.Errorf("%+v: %s", opt, got.text)
+		}
 	}
 }
 

@@ -46,11 +46,11 @@ func parse(t *testing.T, path string) *jsonvalue.Value {
 	return v
 }
 
-// Every rule can be broken, in the order of the table.
+// Every rule about files can be broken, in the order of the table.
 func TestEveryRuleIsBreakable(t *testing.T) {
 	var want, got []finding.ID
 	for _, rule := range finding.Rules() {
-		if rule.Level != finding.Trace { // there are no synthetic traces
+		if !slices.Contains(OfHosts(), rule.ID) {
 			want = append(want, rule.ID)
 		}
 	}
@@ -197,5 +197,119 @@ func TestOlderFilesAreReplaced(t *testing.T) {
 	names, err := filepath.Glob("*")
 	if want := []string{"benchmark_results.json", "benchmark_results_dp1.json", "benchmark_results_merged.json"}; err != nil || !slices.Equal(names, want) {
 		t.Errorf("files %v, %v", names, err)
+	}
+}
+
+// A recording is a full capture of two workers in three segments each; the same options
+// give the same bytes, and an older one is replaced.
+func TestRecording(t *testing.T) {
+	opt := simulate.Options{Dir: t.TempDir(), Ranks: 2, Points: 1, Raw: 1, Break: finding.TraceEmpty}
+	read := func() (names []string, text string) {
+		t.Helper()
+		result, err := Run(t.Context(), opt, RankFiles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range result.Files {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names, text = append(names, filepath.Base(path)), text+string(b)
+		}
+		return names, text
+	}
+	broken, _ := read()
+	opt.Break = ""
+	result, err := Run(t.Context(), opt, Recording)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(opt.Dir)
+	if err != nil || len(entries) != 6 || len(result.Files) != 6 || len(broken) != 7 || result.Bytes == 0 {
+		t.Errorf("%v, %v, %+v, broken %q", entries, err, result, broken)
+	}
+	opt.Break = finding.TraceRow
+	_, first := read()
+	_, again := read()
+	opt.Seed = 1
+	_, other := read()
+	if first != again || first == other {
+		t.Error("the bytes do not follow from the options")
+	}
+	for _, path := range RecordingFiles(opt) {
+		if filepath.Dir(path) != opt.Dir {
+			t.Errorf("%s is not in the directory", path)
+		}
+	}
+}
+
+// Each broken recording differs from the sound one in one file, or by a series.
+func TestTraceBreaksChangeOneFile(t *testing.T) {
+	want := map[finding.ID]int{finding.TraceProducer: 3, finding.TraceRank: 6, finding.TraceSampled: 3}
+	files := func(rule finding.ID) map[string]string {
+		t.Helper()
+		dir := t.TempDir()
+		result, err := Run(t.Context(), simulate.Options{Dir: dir, Ranks: 2, Points: 1, Raw: 1, Break: rule}, Recording)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]string{}
+		for _, path := range result.Files {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[filepath.Base(path)] = string(text)
+		}
+		return all
+	}
+	sound := files("")
+	for _, m := range traceBreaks() {
+		broken := files(m.Rule)
+		changed := 0
+		for _, path := range RecordingFiles(simulate.Options{}) {
+			a, had := sound[path]
+			b, has := broken[path]
+			if a != b || had != has {
+				changed++
+			}
+		}
+		if changed != max(1, want[m.Rule]) {
+			t.Errorf("%s: %d files differ", m.Rule, changed)
+		}
+	}
+}
+
+// Somebody else's segments with the prefix would be read with the recording.
+func TestOccupied(t *testing.T) {
+	opt := simulate.Options{Dir: t.TempDir(), Ranks: 1, Points: 1, Raw: 1, Break: finding.TraceGap}
+	foreign := filepath.Join(opt.Dir, "recording.worker-1.000007.jsonl.gz")
+	if err := os.WriteFile(foreign, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Run(t.Context(), opt, Recording)
+	var occupied *OccupiedError
+	if !errors.As(err, &occupied) || occupied.Path != foreign {
+		t.Errorf("%v", err)
+	}
+	var option *simulate.OptionError
+	opt.Ranks = 0
+	if _, err := Run(t.Context(), opt, Recording); err == nil {
+		t.Error("a recording of no ranks")
+	}
+	opt.Break = ""
+	if _, err := Run(t.Context(), opt, Recording); !errors.As(err, &option) {
+		t.Errorf("%v", err)
+	}
+	opt.Ranks, opt.Break = 1, finding.TracePorts
+	if _, err := Run(t.Context(), opt, RankFiles); !errors.As(err, &option) {
+		t.Errorf("a rule about a host: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	opt.Dir, opt.Break = t.TempDir(), ""
+	if _, err := Run(ctx, opt, Recording); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
 	}
 }
