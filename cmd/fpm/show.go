@@ -17,10 +17,12 @@ const showHelp = `Show what artifacts say, in tables: the run (model, versions, 
 coverage, timing), what is worth knowing about it, and its points with wall time, graph
 dispatch and the skew between ranks.
 
-PATH is a rank artifact, a merged artifact or a worker-probe sidecar, told by its
-content. One path may be a base path: rank 0's file, beside which the other ranks'
-files are found by name, or a directory, which stands for ` + artifact.DefaultName + `
-in it. Rank artifacts together are shown as one run.
+PATH is a rank artifact, a merged artifact, a worker-probe sidecar or a segment of a
+trace, told by its content. One path may be a base path: rank 0's file, beside which the
+other ranks' files are found by name, or a directory, which stands for
+` + artifact.DefaultName + ` in it, or else for the trace in it. Rank artifacts together
+are shown as one run. A path can also be the prefix of a recording; the files of traces
+together are summarised as by 'fpm trace stats'.
 
 show judges nothing: whatever can be read is shown, sound or not, and the exit status
 is 0. 'fpm validate' judges. What does not fit the terminal is left out, and a line
@@ -37,6 +39,9 @@ const showExample = `  # the run, what is worth knowing about it, and its first 
 
   # the raw samples of point 17 on every rank
   fpm show results/ --samples 17
+
+  # a recording, by worker and rank
+  fpm show /tmp/dynamo-fpm
 
   # for another program
   fpm show results/ --format json | jq '.documents[0].points[] | [.benchmark_id, .skew]'`

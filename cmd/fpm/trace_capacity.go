@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fpm-project/fpm/cmd/internal/tracestats"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/progress"
 	"github.com/fpm-project/fpm/internal/report"
@@ -169,18 +170,18 @@ func capacityLines(flow trace.Flow, measured *trace.Measured, c trace.Capacity, 
 	var lines []string
 	if measured != nil {
 		lines = append(lines, fmt.Sprintf("measured: %s of %s in %s, %s on disk", count(int(measured.Rows), "row", "rows"),
-			count(measured.Streams, "stream", "streams"), seconds(measured.Seconds), progress.Bytes(int64(measured.Stored))))
+			count(measured.Streams, "stream", "streams"), tracestats.Seconds(measured.Seconds), progress.Bytes(int64(measured.Stored))))
 	}
 	t := table{left: 2}
 	add := func(what, value, also string) { t.add(what, value, also) }
-	add("row", fmt.Sprintf("%.0f bytes", flow.RowBytes), fmt.Sprintf("%s on disk, compressed %s to 1", bytesText(flow.RowBytes/flow.Compression), digits3(flow.Compression)))
-	add("rows of a producer", fmt.Sprintf("%s a second", digits3(flow.RowsPerSec)), fmt.Sprintf("%.0f a day", c.RowsPerDay))
+	add("row", fmt.Sprintf("%.0f bytes", flow.RowBytes), fmt.Sprintf("%s on disk, compressed %s to 1", bytesText(flow.RowBytes/flow.Compression), tracestats.Digits(flow.Compression)))
+	add("rows of a producer", fmt.Sprintf("%s a second", tracestats.Digits(flow.RowsPerSec)), fmt.Sprintf("%.0f a day", c.RowsPerDay))
 	add("bytes of a producer", bytesText(c.BytesPerDay)+" a day", bytesText(c.StoredPerDay)+" a day on disk")
 	if flow.Producers > 1 {
 		add(fmt.Sprintf("all %d producers", flow.Producers), bytesText(c.AllStoredPerDay)+" a day", "on disk")
 	}
-	add("a segment is full", "after "+seconds(c.SecondsToSegment), digits3(c.SegmentsPerDay)+" a day")
-	add(fmt.Sprintf("%d segments reach back", opt.maxSegments), seconds(c.RetainedAtLeast)+" to "+seconds(c.Retained), "right after a roll, and right before")
+	add("a segment is full", "after "+tracestats.Seconds(c.SecondsToSegment), tracestats.Digits(c.SegmentsPerDay)+" a day")
+	add(fmt.Sprintf("%d segments reach back", opt.maxSegments), tracestats.Seconds(c.RetainedAtLeast)+" to "+tracestats.Seconds(c.Retained), "right after a roll, and right before")
 	add("they take", bytesText(c.MaxStored), "on disk at most, a producer")
 	if flow.Producers > 1 {
 		add("", bytesText(c.AllMaxStored), fmt.Sprintf("on disk at most, all %d", flow.Producers))
@@ -193,9 +194,9 @@ func capacityLines(flow trace.Flow, measured *trace.Measured, c trace.Capacity, 
 func bytesText(v float64) string {
 	for _, unit := range []string{"bytes", "kB", "MB", "GB", "TB"} {
 		if v < 999.5 {
-			return digits3(v) + " " + unit
+			return tracestats.Digits(v) + " " + unit
 		}
 		v /= 1000
 	}
-	return digits3(v) + " PB"
+	return tracestats.Digits(v) + " PB"
 }

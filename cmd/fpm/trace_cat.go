@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fpm-project/fpm/cmd/internal/tracestats"
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/report"
@@ -113,10 +114,10 @@ func (a *app) copied(cmd *cobra.Command, c *trace.Copied, failures []error) erro
 	r := traceReport(cmd, out, failures)
 	r.Details = report.Object{
 		{Key: "rows", Value: c.Lines}, {Key: "rows_left_out", Value: c.Skipped}, {Key: "invalid_rows", Value: c.BadRows},
-		{Key: "damaged", Value: c.Holes}, {Key: "torn", Value: tornObjects(c.Torn)},
+		{Key: "damaged", Value: c.Holes}, {Key: "torn", Value: tracestats.Torn(c.Torn)},
 	}
 	if a.opts.format == report.Text {
-		for _, line := range notRead(c.Torn, c.Holes, c.BadRows) {
+		for _, line := range tracestats.NotRead(c.Torn, c.Holes, c.BadRows) {
 			a.warn(line)
 		}
 	}

@@ -21,6 +21,10 @@ func (d *Document) Data(sel Selection) report.Object {
 		add("sidecar", d.Sidecar.data())
 		return o
 	}
+	if d.Kind == detect.Trace {
+		add("trace", d.traceData())
+		return o
+	}
 	if sel.none() {
 		add("run", d.runData())
 		add("explanations", append(inspect.Explanations{}, d.explanations()...))

@@ -1,8 +1,8 @@
 // Package show reads artifacts for people.
 //
 // The paths are expanded to files, and each file is recognised by its content. The rank
-// artifacts together are one [Document], shown as one run; a merged artifact or a sidecar
-// is a document of its own. A document is written as text that fits a width, or as data
+// artifacts together are one [Document], shown as one run, and so are the files of traces;
+// a merged artifact or a sidecar is a document of its own. A document is written as text that fits a width, or as data
 // that carries the same without any cut.
 //
 // Showing judges nothing: whatever can be read is shown, sound or not. What is no JSON
@@ -28,6 +28,7 @@ import (
 	"github.com/fpm-project/fpm/internal/input"
 	"github.com/fpm-project/fpm/internal/inspect"
 	"github.com/fpm-project/fpm/internal/jsonstream"
+	"github.com/fpm-project/fpm/trace"
 )
 
 // Options says what to read.
@@ -54,13 +55,15 @@ type Result struct {
 	Failures         []*exitcode.Error // what could not be done
 }
 
-// Document is what is shown together: the rank artifacts of a run, or one other file.
+// Document is what is shown together: the rank artifacts of a run, the files of traces, or
+// one other file.
 type Document struct {
 	Kind    detect.Kind
 	Files   []string
 	Facts   []*inspect.Facts     // by rank; of a merged artifact the one
 	Merged  *inspect.Merged      // of a merged artifact
 	Sidecar *Sidecar             // of a sidecar
+	Trace   *trace.Stats         // of the files of traces
 	Samples *inspect.PointDetail // of the point that was asked for; nil when there is none
 }
 
@@ -80,6 +83,9 @@ type reading struct {
 	result Result
 	ranks  *Document       // of the rank artifacts
 	seen   map[string]bool // files by their absolute path
+
+	traces           []string // files of traces
+	manifests, locks []string // what recorders keep beside them
 }
 
 // Read reads the files that the paths stand for. The error is that of ctx, when it was
@@ -91,6 +97,9 @@ func Read(ctx context.Context, opt Options) (*Result, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+	}
+	if err := r.summarise(); err != nil {
+		return nil, err
 	}
 	r.conclude()
 	r.locate()
@@ -117,7 +126,7 @@ func compareFacts(a, b *inspect.Facts) int {
 
 // compareDocuments orders rank artifacts first, then merged ones, then the rest.
 func compareDocuments(a, b *Document) int {
-	order := []detect.Kind{detect.Rank, detect.Merged, detect.Sidecar}
+	order := []detect.Kind{detect.Rank, detect.Merged, detect.Sidecar, detect.Trace}
 	return cmp.Or(
 		cmp.Compare(slices.Index(order, a.Kind), slices.Index(order, b.Kind)),
 		slices.Compare(a.Files, b.Files),
@@ -151,7 +160,9 @@ func (r *reading) path(path string, only bool) {
 			r.byName(artifact.ParseBase(path), path, path)
 			return
 		}
-		r.file(path)
+		if !errors.Is(err, fs.ErrNotExist) || !r.recording(path) {
+			r.file(path)
+		}
 	}
 }
 
@@ -162,6 +173,9 @@ func (r *reading) directory(path string) {
 	}
 	const slash = string(filepath.Separator)
 	first := strings.TrimSuffix(path, slash) + slash + artifact.DefaultName
+	if noRun(artifact.ParseBase(first), first) && r.recording(path) {
+		return
+	}
 	r.byName(artifact.ParseBase(first), first, path)
 }
 
@@ -188,6 +202,11 @@ func (r *reading) byName(base artifact.Base, first, given string) {
 		switch {
 		case errors.Is(err, artifact.ErrTwoForms):
 			r.failf(exitcode.Usage, "", "", "%s", err)
+			return
+		case err != nil && len(siblings) == 0 && given != first:
+			r.failf(exitcode.Failed, first, missingHint(given, first), "no such file, and no segments of a trace in the directory")
+			return
+		case err != nil && len(siblings) == 0 && r.recording(given):
 			return
 		case err != nil && len(siblings) == 0:
 			r.failf(exitcode.Failed, first, missingHint(given, first), "no such file")
@@ -255,6 +274,10 @@ func (r *reading) file(path string) (facts *inspect.Facts) {
 	if r.ctx.Err() != nil || r.again(path) {
 		return nil
 	}
+	if strings.HasSuffix(path, ".lock") {
+		r.locks = append(r.locks, path)
+		return nil
+	}
 	in, err := input.Open(path, input.Options{})
 	if err != nil {
 		e := &exitcode.Error{Code: exitcode.Failed, Message: err.Error(), Err: err}
@@ -304,13 +327,24 @@ func (r *reading) content(path string, src io.ReaderAt) (*inspect.Facts, error) 
 		return nil, r.merged(path, src)
 	case detect.Sidecar:
 		return nil, r.sidecar(path, src)
+	case detect.Trace:
+		r.traces = append(r.traces, path)
+		return nil, nil
+	case detect.Manifest:
+		r.manifests = append(r.manifests, path)
+		return nil, nil
 	}
+	r.unknown(path, file.What)
+	return nil, nil
+}
+
+// unknown reports a file that is nothing to be shown.
+func (r *reading) unknown(path, what string) {
 	r.out.Add(finding.Finding{
 		Rule: finding.InputKind, File: path, Rank: finding.NoRank, Message: "this is nothing that fpm show can show",
-		Expected: "a rank artifact, a merged artifact or a worker-probe sidecar", Actual: cmp.Or(file.What, "an unknown file"),
-		Hint: "name the files that the self-benchmark or fpm wrote",
+		Expected: "a rank artifact, a merged artifact, a worker-probe sidecar or a trace", Actual: cmp.Or(what, "an unknown file"),
+		Hint: "name the files that the self-benchmark, fpm or a recorder wrote",
 	})
-	return nil, nil
 }
 
 // rank reads a rank artifact. The groups are read of one artifact only: those of the

@@ -61,6 +61,10 @@ func (d *Document) Text(sel Selection, l Layout) (lines []string) {
 		section(d.title(), d.Sidecar.text(l))
 		return lines
 	}
+	if d.Kind == detect.Trace {
+		section(d.traceTitle(), d.traceText(l))
+		return lines
+	}
 	if sel.none() {
 		section(d.title(), table.Fields(d.fields(), l.Width))
 		section("explanations", d.explain(l.Width))
