@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -235,7 +237,7 @@ type streams map[detect.Kind]*schemas.Stream
 func compileStreams(t *testing.T) streams {
 	t.Helper()
 	all := streams{}
-	for kind, name := range map[detect.Kind]string{detect.Rank: "rank-artifact", detect.Merged: "merged-artifact", detect.Sidecar: "worker-probe"} {
+	for kind, name := range map[detect.Kind]string{detect.Rank: "rank-artifact", detect.Merged: "merged-artifact", detect.Sidecar: "worker-probe", detect.Trace: "trace-row"} {
 		s, err := schemas.CompileStream(name)
 		if err != nil {
 			t.Fatal(err)
@@ -253,7 +255,36 @@ func (all streams) faults(t *testing.T, name string, text []byte) (faults []stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	schema := all[f.Kind]
+	if f.Kind == detect.Trace {
+		for line := range bytes.Lines(inflated(t, text)) {
+			faults = append(faults, all.check(t, f.Kind, line)...)
+		}
+		return faults
+	}
+	return all.check(t, f.Kind, text)
+}
+
+// inflated returns the text of a segment, as far as it can be read.
+func inflated(t *testing.T, packed []byte) []byte {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// check returns where a document breaks the schema of a kind.
+func (all streams) check(t *testing.T, kind detect.Kind, text []byte) (faults []string) {
+	t.Helper()
+	schema := all[kind]
 	if schema == nil {
 		return nil
 	}
@@ -422,6 +453,7 @@ var inSchemas = strings.Fields(`
 	merged.schema merged.dp merged.identity merged.status merged.coverage merged.groups
 	schema.violation
 	probe.sidecar
+	trace.row
 `)
 
 // TestSchemasAgreeWithTheRules holds the schemas against the rules. A document that keeps

@@ -1,13 +1,18 @@
 package validate
 
 import (
+	"bytes"
 	"errors"
+	"io"
+	"strings"
 
 	"github.com/fpm-project/fpm/internal/detect"
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/input"
 	"github.com/fpm-project/fpm/schemas"
+	"github.com/fpm-project/fpm/trace"
+	"github.com/fpm-project/fpm/trace/segment"
 )
 
 // schemaOf returns the name of the schema of a kind of document, empty for none.
@@ -19,11 +24,13 @@ func schemaOf(kind detect.Kind) string {
 		return "merged-artifact"
 	case detect.Sidecar:
 		return "worker-probe"
+	case detect.Trace:
+		return rowSchema
 	}
 	return ""
 }
 
-// checkSchemas holds every document against its JSON Schema, where that is asked for. What
+// checkSchemas holds every document, and every row of a trace, against its JSON Schema, where that is asked for. What
 // another rule says about a value is said again: the schema was asked for by name.
 func (v *validation) checkSchemas() {
 	if !v.opt.Schema {
@@ -42,7 +49,11 @@ func (v *validation) checkSchemas() {
 			}
 			compiled[name] = s
 		}
-		if err := v.checkSchema(c, name, compiled[name]); err != nil && v.ctx.Err() == nil {
+		check := v.checkSchema
+		if c.Kind == detect.Trace {
+			check = v.checkRows
+		}
+		if err := check(c, name, compiled[name]); err != nil && v.ctx.Err() == nil {
 			v.failures = append(v.failures, exitcode.From(err))
 		}
 	}
@@ -64,6 +75,52 @@ func (v *validation) checkSchema(c candidate, name string, schema *schemas.Strea
 		err = nil
 	}
 	return errors.Join(err, in.Close())
+}
+
+// rowSchema is the name of the schema of a row of a trace.
+const rowSchema = "trace-row"
+
+// checkRows applies schema.violation to the rows of a file. Received metrics have no
+// schema. What cannot be read, or is no JSON, other rules speak of.
+func (v *validation) checkRows(c candidate, name string, schema *schemas.Stream) error {
+	r := segment.NewReader(rowSources(c), segment.ReaderOptions{})
+	defer r.Close()
+	var parser trace.Parser
+	for v.ctx.Err() == nil {
+		rec, err := r.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil || rec.Hole != nil || rec.Cut:
+			continue // checkTraces has said so
+		}
+		var row trace.Row
+		if err := parser.Parse(rec.Line, &row); row.Layout == trace.Received || err != nil && trace.Blank(rec.Line) {
+			continue
+		}
+		err = schema.Check(bytes.NewReader(rec.Line), func(l schemas.Located) {
+			v.rejected[c.path] = true
+			v.out.Add(finding.Finding{
+				Rule: finding.SchemaViolation, File: c.path, Rank: finding.NoRank, Pointer: l.Pointer,
+				Line: int(rec.Number), Column: int(l.Offset) + 1, Offset: rec.Offset + l.Offset,
+				Message: "the value breaks the schema " + name + ": " + l.Message,
+			})
+		})
+		if err != nil && !isDamage(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// rowSources returns a file as one of a trace; none when its readers do not read it, which
+// is said elsewhere.
+func rowSources(c candidate) []*segment.Source {
+	sources, err := segment.Find([]string{c.path})
+	if err != nil || strings.HasSuffix(c.path, packed) {
+		return nil
+	}
+	return sources
 }
 
 // isDamage tells whether an error is one of what a file holds, and none of reading it.

@@ -82,14 +82,18 @@ func pathsOf(candidates []candidate) (paths []string) {
 	return paths
 }
 
+// packed is the end of the name of a file that is compressed in a way that the readers of
+// traces do not know.
+const packed = ".zst"
+
 // sources returns the files to read. The readers of traces know plain files and gzip.
 func (v *validation) sources(paths []string) []*segment.Source {
 	paths = slices.DeleteFunc(paths, func(path string) bool {
-		packed := strings.HasSuffix(path, ".zst")
-		if packed {
+		no := strings.HasSuffix(path, packed)
+		if no {
 			v.failf(exitcode.Failed, path, "decompress it, or compress it with gzip", "traces are read plain or compressed with gzip only")
 		}
-		return packed
+		return no
 	})
 	if len(paths) == 0 {
 		return nil
