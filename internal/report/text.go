@@ -53,7 +53,7 @@ func printFinding(w io.Writer, f finding.Finding, opt TextOptions) {
 		fmt.Fprint(w, " at ", Escape(f.Pointer))
 	}
 	fmt.Fprintf(w, ": %s\n", Escape(f.Message))
-	if rule, _ := finding.Lookup(f.Rule); rule.Level == finding.Strict {
+	if rule, _ := finding.Lookup(f.Rule); rule.Level == finding.Strict && f.Rule != finding.SchemaViolation { // of which a merge may think anything
 		note(w, opt, "level", "strict: a merge accepts this")
 	}
 	note(w, opt, "expected", f.Expected)

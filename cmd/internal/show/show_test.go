@@ -54,9 +54,30 @@ func read(text []byte, sample int64) (*Result, error) {
 	r := &reading{ctx: context.Background(), opt: Options{Sample: sample}, out: finding.NewCollector(0)}
 	_, err := r.content("x.json", bytes.NewReader(text))
 	r.fault("x.json", err)
+	if len(r.traces) > 0 { // which are read as files
+		dir, err := os.MkdirTemp("", "show")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir)
+		r.traces = []string{filepath.Join(dir, "x.jsonl")}
+		if err := os.WriteFile(r.traces[0], text, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.summarise(); err != nil {
+		return nil, err
+	}
 	r.conclude()
 	return &r.result, err
 }
+
+// traceText is two rows of a trace, and lines that are none.
+const traceText = `{"timestamp":1,"event":{"schema":"dynamo.fpm.trace.v1","source":{"namespace":"dynamo","component":"backend","producer_id":"w\u001b漢"},"capture_mode":"full","observed_at_unix_ms":1767225600000,"fpm":{"version":1,"worker_id":"w","dp_rank":0,"counter_id":1,"wall_time":0.5,"scheduled_requests":{"num_prefill_requests":1,"sum_prefill_tokens":9,"sum_prefill_kv_tokens":0,"num_decode_requests":2,"sum_decode_kv_tokens":7},"queued_requests":{"num_prefill_requests":3,"sum_prefill_tokens":4,"num_decode_requests":0,"sum_decode_kv_tokens":0}}}}
+{"received_at_ns":1767225601000000000,"metrics":{"version":1,"worker_id":"w","dp_rank":3,"counter_id":9,"wall_time":0.25,"scheduled_requests":{"num_prefill_requests":1,"sum_prefill_tokens":9,"sum_prefill_kv_tokens":0,"num_decode_requests":2,"sum_decode_kv_tokens":7},"queued_requests":{"num_prefill_requests":3,"sum_prefill_tokens":4,"num_decode_requests":0,"sum_decode_kv_tokens":0}}}
+{"timestamp":1,"event":7}
+hello
+`
 
 var selections = []Selection{{}, {Points: true}, {Warmup: true}, {Engine: true}, {Samples: true}, {Points: true, Warmup: true, Engine: true, Samples: true}}
 
@@ -85,7 +106,7 @@ func TestEveryKindAtEveryWidth(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
 		kind detect.Kind
-	}{"rank": {rankText, detect.Rank}, "merged": {mergedText, detect.Merged}, "sidecar": {sidecarText, detect.Sidecar}} {
+	}{"rank": {rankText, detect.Rank}, "merged": {mergedText, detect.Merged}, "sidecar": {sidecarText, detect.Sidecar}, "trace": {traceText, detect.Trace}} {
 		t.Run(name, func(t *testing.T) {
 			r, err := read([]byte(c.text), 1)
 			if err != nil || len(r.Documents) != 1 || r.Documents[0].Kind != c.kind {
@@ -139,7 +160,7 @@ func TestOddArtifact(t *testing.T) {
 func TestOrderOfArguments(t *testing.T) {
 	dir := t.TempDir()
 	var paths []string
-	for name, text := range map[string]string{"b_dp1.json": rankText, "m.json": mergedText, "s.json": sidecarText, "b.json": strings.Replace(rankText, `"rank": 1,`, `"rank": 0,`, 1)} {
+	for name, text := range map[string]string{"b_dp1.json": rankText, "m.json": mergedText, "s.json": sidecarText, "t.json": traceText, "b.json": strings.Replace(rankText, `"rank": 1,`, `"rank": 0,`, 1)} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -159,7 +180,7 @@ func TestOrderOfArguments(t *testing.T) {
 			kinds = append(kinds, d.Kind)
 			all = append(all, d.Text(Selection{}, Layout{})...)
 		}
-		if diff := cmp.Diff([]detect.Kind{detect.Rank, detect.Merged, detect.Sidecar}, kinds); diff != "" {
+		if diff := cmp.Diff([]detect.Kind{detect.Rank, detect.Merged, detect.Sidecar, detect.Trace}, kinds); diff != "" {
 			t.Error(diff)
 		}
 		texts[strings.Join(all, "\n")] = true
@@ -204,7 +225,7 @@ func TestProgressComesToItsEnd(t *testing.T) {
 // FuzzShow: whatever a file holds, it is shown or refused, every line fits the terminal and
 // moves no cursor, and the data is JSON.
 func FuzzShow(f *testing.F) {
-	for _, text := range []string{rankText, mergedText, sidecarText, `[{"worker_rank": 0}]`, `{"schema": 1}`, "", "{", `{"a": "\ud800"}`} {
+	for _, text := range []string{rankText, mergedText, sidecarText, traceText, `{"schema": "fpm.trace.manifest"}`, `[{"worker_rank": 0}]`, `{"schema": 1}`, "", "{", `{"a": "\ud800"}`} {
 		f.Add([]byte(text), 80, 0)
 	}
 	f.Fuzz(func(t *testing.T, text []byte, width, limit int) {

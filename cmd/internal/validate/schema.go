@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"strings"
 
 	"github.com/fpm-project/fpm/internal/detect"
 	"github.com/fpm-project/fpm/internal/exitcode"
@@ -113,11 +112,11 @@ func (v *validation) checkRows(c candidate, name string, schema *schemas.Stream)
 	return nil
 }
 
-// rowSources returns a file as one of a trace; none when its readers do not read it, which
+// rowSources returns a file as one of a trace; none when it is not there any more, which
 // is said elsewhere.
 func rowSources(c candidate) []*segment.Source {
 	sources, err := segment.Find([]string{c.path})
-	if err != nil || strings.HasSuffix(c.path, packed) {
+	if err != nil {
 		return nil
 	}
 	return sources

@@ -39,6 +39,7 @@ type Trace struct {
 // checkTraces verifies the files of traces. All of them are one capture: the segments of a
 // series follow each other, and what is expected of a fleet may be in several recordings.
 func (v *validation) checkTraces() {
+	v.readable()
 	paths := pathsOf(v.of(detect.Trace))
 	if v.opt.Expected.anything() && len(paths) == 0 {
 		v.failf(exitcode.Usage, "", "name the segments, their directory or their prefix", "--expect-producers and --expect-ranks ask for what a trace holds, and there is none")
@@ -86,15 +87,18 @@ func pathsOf(candidates []candidate) (paths []string) {
 // traces do not know.
 const packed = ".zst"
 
-// sources returns the files to read. The readers of traces know plain files and gzip.
-func (v *validation) sources(paths []string) []*segment.Source {
-	paths = slices.DeleteFunc(paths, func(path string) bool {
-		no := strings.HasSuffix(path, packed)
-		if no {
-			v.failf(exitcode.Failed, path, "decompress it, or compress it with gzip", "traces are read plain or compressed with gzip only")
+// readable leaves out the files of traces that no reader of traces can read.
+func (v *validation) readable() {
+	for i := range v.candidates {
+		if c := &v.candidates[i]; c.Kind == detect.Trace && strings.HasSuffix(c.path, packed) {
+			c.Kind = "" // it cannot be checked, which is said
+			v.failf(exitcode.Failed, c.path, "decompress it, or compress it with gzip", "traces are read plain or compressed with gzip only")
 		}
-		return no
-	})
+	}
+}
+
+// sources returns the files to read.
+func (v *validation) sources(paths []string) []*segment.Source {
 	if len(paths) == 0 {
 		return nil
 	}
