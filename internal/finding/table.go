@@ -531,7 +531,7 @@ var table = [...]Rule{
 	},
 	{
 		ID: SchemaViolation, Severity: Error, Level: Strict,
-		Purpose: "Where --schema asks for it, the document keeps its JSON Schema, in fields that no other rule reads too. A recorder's manifest must keep its schema always.",
+		Purpose: "Where --schema asks for it, and of a recorder's manifest always, the document keeps its JSON Schema, in fields that no other rule reads too.",
 		Hint:    "see fpm schema for what the field is; a producer that changed it needs another version of the schema",
 		Example: `"synchronization": {"enabled": "yes"}`,
 	},

@@ -14,7 +14,8 @@
 //	}
 //
 // The documents are synthetic and as small as such documents can be: one or two ranks, one
-// or two points.
+// or two points; a recording of two workers for the rules of traces. A rule about a host,
+// trace.ports, has no vector.
 package vectors
 
 import (
