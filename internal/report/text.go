@@ -91,6 +91,22 @@ func PrintFatal(w io.Writer, r *Report, opt TextOptions) error {
 	return err
 }
 
+// PrintAside writes what belongs on standard error when a report in a format is on
+// standard output: what could not be done, where people read; and, where standard output
+// is a file that a service reads, how the command ended, so that nobody has to open the
+// file to learn it. [Report.Quiet] leaves out the latter only. Programs that read JSON
+// need neither.
+func PrintAside(w io.Writer, format Format, r *Report, opt TextOptions) error {
+	if format == JSON || format == JSONL {
+		return nil
+	}
+	err := PrintFatal(w, r, opt)
+	if format.ForFindings() && !r.Quiet && r.Status != OK && (r.Total > 0 || len(r.Fatal) == 0) && err == nil {
+		_, err = fmt.Fprintln(w, r.outcome())
+	}
+	return err
+}
+
 func printFatal(w io.Writer, f Fatal, opt TextOptions) {
 	fmt.Fprint(w, opt.paint(red, "fpm:"), " ")
 	if f.File != "" {
