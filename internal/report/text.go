@@ -53,12 +53,23 @@ func printFinding(w io.Writer, f finding.Finding, opt TextOptions) {
 		fmt.Fprint(w, " at ", Escape(f.Pointer))
 	}
 	fmt.Fprintf(w, ": %s\n", Escape(f.Message))
-	if rule, _ := finding.Lookup(f.Rule); rule.Level == finding.Strict {
-		note(w, opt, "level", "strict: a merge accepts this")
-	}
+	note(w, opt, "level", level(f.Rule))
 	note(w, opt, "expected", f.Expected)
 	note(w, opt, "actual", f.Actual)
 	note(w, opt, "hint", f.Hint)
+}
+
+// level says of a rule that a merge does not require who does; it is empty for others.
+func level(id finding.ID) string {
+	rule, _ := finding.Lookup(id)
+	switch {
+	case rule.Level != finding.Strict:
+		return ""
+	case id == finding.SchemaViolation: // a merge, too, refuses some of what breaks a schema
+		return "strict: its schema was asked for"
+	default:
+		return "strict: a merge accepts this"
+	}
 }
 
 // place returns FILE:LINE:COL as far as it is known.
