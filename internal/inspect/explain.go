@@ -33,6 +33,7 @@ const (
 	KindNoRealKV   = "no-real-kv"         // no decode point ran on real KV content, though that was required
 	KindRegimes    = "seed-regimes"       // how often each kv_seed_regime, by phase
 	KindDispatch   = "graph-dispatch"     // expected against observed graph dispatch
+	KindSlowRanks  = "slow-ranks"         // a rank that is the slowest nearly everywhere
 	KindSlowFirst  = "slow-first-samples" // first raw samples far above their point's median
 	KindOutliers   = "outliers"           // other raw samples far above their point's median
 	KindPlanner    = "planner-view"       // what a planner would read, and what it drops
@@ -111,6 +112,7 @@ func Explain(facts []*Facts) Explanations {
 	x.noRealKV()
 	x.regimes()
 	x.dispatch()
+	x.slowRanks()
 	x.slowFirst()
 	x.outliers()
 	x.planner()

@@ -238,6 +238,40 @@ func reference(facts []*Facts) *Facts {
 	return nil
 }
 
+// muchSlower is the median skew of a rank from which on somebody should look.
+const muchSlower = 2
+
+// slowRanks tells of a rank that is the slowest nearly everywhere. No two ranks can be.
+func (x *explainer) slowRanks() {
+	f := reference(x.facts)
+	if f == nil {
+		return
+	}
+	list := RankSkews(f.Points)
+	i := slices.IndexFunc(list, RankSkew.Slow)
+	if i < 0 {
+		return
+	}
+	r, severity := list[i], Note
+	if r.Median >= muchSlower {
+		severity = Attention
+	}
+	x.add(KindSlowRanks, severity, report.Object{{Key: "ranks", Value: SkewData(list)}},
+		fmt.Sprintf("Rank %d is the slowest at %d of %d points, with a median skew of %.3g (its wall time over the lower median of the ranks').", r.Rank, r.Slowest, r.Points, r.Median),
+		"A point takes as long as its slowest rank: look at that rank's GPU, its clocks and its place before the times are used.")
+}
+
+// SkewData is a comparison of ranks for machines.
+func SkewData(list []RankSkew) []report.Object {
+	data := []report.Object{}
+	for _, r := range list {
+		data = append(data, report.Object{
+			{Key: "rank", Value: r.Rank}, {Key: "points", Value: r.Points}, {Key: "slowest", Value: r.Slowest}, {Key: "median_skew", Value: Number(r.Median)},
+		})
+	}
+	return data
+}
+
 func (x *explainer) slowFirst() {
 	x.samples(KindSlowFirst, func(f *Facts) int { return f.Samples.SlowFirst }, true,
 		"first raw sample", "first raw samples")

@@ -192,6 +192,31 @@ Seed regimes (points of rank 1): prefill: not_applicable 1; decode: (none record
 			`Which graph each forward pass was dispatched to is not recorded: an expected mode says what was planned, not what ran.`, ``,
 		},
 		{
+			"a slow rank", KindSlowRanks, Note,
+			func(_ *testing.T, a, b *Facts) {
+				for _, f := range []*Facts{a, b} {
+					f.Points = append(f.Points, f.Points...)
+					for i := range f.Points {
+						f.Points[i].Walls = []float64{1, 1.25}
+					}
+				}
+			},
+			`Rank 1 is the slowest at 4 of 4 points, with a median skew of 1.25 (its wall time over the lower median of the ranks').
+A point takes as long as its slowest rank: look at that rank's GPU, its clocks and its place before the times are used.`,
+			`{"ranks":[{"rank":0,"points":4,"slowest":0,"median_skew":1},{"rank":1,"points":4,"slowest":4,"median_skew":1.25}]}`,
+		},
+		{
+			"a very slow rank", KindSlowRanks, Attention,
+			func(_ *testing.T, a, _ *Facts) {
+				a.Points = append(a.Points, a.Points...)
+				for i := range a.Points {
+					a.Points[i].Walls = []float64{2, 1}
+				}
+			},
+			`Rank 0 is the slowest at 4 of 4 points, with a median skew of 2 (its wall time over the lower median of the ranks').
+A point takes as long as its slowest rank: look at that rank's GPU, its clocks and its place before the times are used.`, ``,
+		},
+		{
 			"slow first samples", KindSlowFirst, Note,
 			func(_ *testing.T, a, _ *Facts) {
 				a.Samples = Samples{Raw: 8, SlowFirst: 1, Outliers: 1, Worst: []Outlier{{ID: 2, Sample: 0, Wall: 0.01, Median: 0.001}, {ID: 2, Sample: 3, Wall: 0.005, Median: 0.001}}}

@@ -128,9 +128,18 @@ func (d *Document) runData() report.Object {
 	return append(o,
 		report.Detail{Key: "artifacts", Value: append([]report.Object{}, ranks...)},
 		report.Detail{Key: "grid", Value: append([]inspect.Grid{}, d.grids()...)},
+		report.Detail{Key: "rank_skew", Value: d.skewData()},
 		report.Detail{Key: "engine", Value: engine},
 		report.Detail{Key: "blocks", Value: blocks},
 	)
+}
+
+// skewData compares the ranks over all points.
+func (d *Document) skewData() []report.Object {
+	if f := d.reference(); f != nil {
+		return inspect.SkewData(inspect.RankSkews(f.Points))
+	}
+	return []report.Object{}
 }
 
 // withEngine returns the first artifact with an engine block.

@@ -96,12 +96,11 @@ func (d *Document) pointLines(l Layout, usual int) []string {
 func pointRow(p *inspect.Point, regimes []string, ranks int) []string {
 	s := p.Skew()
 	slowest, skew := "", ""
+	if s.Slowest != s.Fastest {
+		slowest, skew = "rank "+strconv.Itoa(s.Slowest), "-"
+	}
 	if !math.IsNaN(s.Ratio) {
-		slowest = "rank " + strconv.Itoa(s.Slowest)
-		skew = strconv.FormatFloat(s.Ratio, 'f', 3, 64)
-		if s.Ratio >= 1e6 {
-			skew = strconv.FormatFloat(s.Ratio, 'g', 4, 64)
-		}
+		slowest, skew = "rank "+strconv.Itoa(s.Slowest), ratio(s.Ratio)
 	}
 	observed := ""
 	if len(p.Dispatch) > 0 {
@@ -128,6 +127,17 @@ func pointRow(p *inspect.Point, regimes []string, ranks int) []string {
 	return row
 }
 
+// ratio is a wall time over a median.
+func ratio(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "-"
+	case v >= 1e6:
+		return strconv.FormatFloat(v, 'g', 4, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 3, 64)
+}
+
 // number is a coordinate; those are never negative.
 func number(n int64) string {
 	if n < 0 {
@@ -151,7 +161,7 @@ func (d *Document) legend(width int) []string {
 	if f == nil {
 		return nil
 	}
-	marks := []string{"slowest, skew: the rank with the largest wall time, and that over the median of all ranks"}
+	marks := []string{"slowest, skew: the rank with the largest wall time, and that over the lower median of the ranks' wall times, of two ranks the faster one's; - where the median is not above 0"}
 	if slices.ContainsFunc(f.Points, func(p inspect.Point) bool { return strings.Contains(p.Observed(), inspect.NotObserved) }) {
 		marks = append(marks, "?: samples whose dispatch was not observed")
 	}
