@@ -214,9 +214,9 @@ func (d *Document) pointsData() []pointData {
 	if f == nil {
 		return list
 	}
-	regimes := d.regimes(f.Points)
-	for i := range f.Points {
-		p := &f.Points[i]
+	points := d.sorted(f.Points)
+	regimes := d.regimes(points)
+	for _, p := range points {
 		s := p.Skew()
 		observed := []dispatch{}
 		for _, d := range p.Dispatch {

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -13,10 +14,10 @@ import (
 
 // regimes returns the seed regimes of points by benchmark id: more than one where ranks
 // differ.
-func (d *Document) regimes(points []inspect.Point) map[int64][]string {
+func (d *Document) regimes(points []*inspect.Point) map[int64][]string {
 	of := make(map[int64][]string, len(points))
-	for i := range points {
-		of[points[i].ID] = nil
+	for _, p := range points {
+		of[p.ID] = nil
 	}
 	for _, f := range d.Facts {
 		for _, r := range f.Results {
@@ -34,7 +35,27 @@ func (d *Document) pointsTitle() string {
 	if f == nil {
 		return "points: none"
 	}
-	return fmt.Sprintf("points: %d, in the order of execution, wall times of the slowest rank", f.PointsTotal)
+	order := map[Order]string{ByWall: "the longest first", BySkew: "the largest skew first"}[d.Sort]
+	return fmt.Sprintf("points: %d, %s, wall times of the slowest rank", f.PointsTotal, cmp.Or(order, "in the order of execution"))
+}
+
+// sorted returns points in the order in which they are shown.
+func (d *Document) sorted(points []inspect.Point) []*inspect.Point {
+	list := make([]*inspect.Point, len(points))
+	key := make(map[*inspect.Point]float64)
+	for i := range points {
+		list[i] = &points[i]
+		switch d.Sort {
+		case ByWall:
+			key[list[i]] = points[i].Wall
+		case BySkew:
+			key[list[i]] = points[i].Skew().Ratio
+		}
+	}
+	if len(key) > 0 {
+		slices.SortStableFunc(list, func(a, b *inspect.Point) int { return cmp.Compare(key[b], key[a]) }) // NaN is the least
+	}
+	return list
 }
 
 // maxRankColumns is how many ranks have a column at most; no terminal shows more.
@@ -62,7 +83,7 @@ func (d *Document) points(limit int) *table.Table {
 		return t
 	}
 	t.Total = f.PointsTotal
-	points := f.Points
+	points := d.sorted(f.Points)
 	if limit > 0 {
 		points = points[:min(limit, len(points))]
 	}
@@ -82,7 +103,7 @@ func (d *Document) points(limit int) *table.Table {
 	}
 	regimes := d.regimes(points)
 	for i := range points {
-		t.Rows = append(t.Rows, pointRow(&points[i], regimes[points[i].ID], columns))
+		t.Rows = append(t.Rows, pointRow(points[i], regimes[points[i].ID], columns))
 	}
 	return t
 }

@@ -33,6 +33,7 @@ import (
 // Options says what to read.
 type Options struct {
 	Paths       []string
+	Sort        Order // of the points; empty for that of execution
 	Sample      int64 // also read the raw samples of the point of this benchmark id; 0 for none
 	MaxFindings int   // bounds the findings that are kept; all are counted; 0 keeps all
 	Progress    Progress
@@ -45,6 +46,19 @@ type Progress interface {
 	Expect(bytes int64) // there is so much more to do
 	Add(bytes int64)    // so much more is done
 }
+
+// Order is an order of points.
+type Order string
+
+// The orders of points. Points that have no such value come last, equal ones as executed.
+const (
+	ByExecution Order = "order"
+	ByWall      Order = "wall" // the longest first
+	BySkew      Order = "skew" // the largest first
+)
+
+// Orders returns every order, the default first.
+func Orders() []Order { return []Order{ByExecution, ByWall, BySkew} }
 
 // Result is what was read.
 type Result struct {
@@ -62,6 +76,7 @@ type Document struct {
 	Merged  *inspect.Merged      // of a merged artifact
 	Sidecar *Sidecar             // of a sidecar
 	Samples *inspect.PointDetail // of the point that was asked for; nil when there is none
+	Sort    Order                // of the points that are shown
 }
 
 // explanations explains a document.
@@ -106,6 +121,9 @@ func (r *reading) conclude() {
 		}
 	}
 	slices.SortStableFunc(r.result.Documents, compareDocuments)
+	for _, d := range r.result.Documents {
+		d.Sort = r.opt.Sort
+	}
 	r.missed()
 	r.result.Findings, r.result.Errors, r.result.Warnings = r.out.Findings(), r.out.Errors(), r.out.Warnings()
 }
