@@ -179,8 +179,9 @@ func (d *Document) fields() []table.Field {
 		{Label: "ranks", Value: d.rankText()},
 		{Label: "status", Value: of(status)},
 		{Label: "coverage", Value: of(coverage)},
-		{Label: "timing", Value: d.timing()},
+		{Label: "measured", Value: of(measured)},
 		{Label: "elapsed", Value: d.elapsed()},
+		{Label: "run from", Value: d.span()},
 		{Label: "model", Value: engine(model)},
 		{Label: "versions", Value: engine(versions)},
 		{Label: "parallel", Value: engine(parallel)},
@@ -290,28 +291,30 @@ func coverage(f *inspect.Facts) string {
 	return text
 }
 
-// timing says when the run took place: from the first rank's start to the last one's end.
+// measured says how long the measured iterations took.
+func measured(f *inspect.Facts) string {
+	if math.IsNaN(f.Measured) {
+		return ""
+	}
+	return seconds(f.Measured) + ", the sum of the points' wall times"
+}
+
+// span says when the run took place: from the first rank's start to the last one's end.
 // The stamps are text of one format and zone, which sorts by time.
-func (d *Document) timing() string {
+func (d *Document) span() string {
 	var started, completed []string
 	for _, f := range d.Facts {
 		if f.StartedAt != "" && f.CompletedAt != "" {
 			started, completed = append(started, f.StartedAt), append(completed, f.CompletedAt)
 		}
 	}
-	text := same(d.Facts, func(f *inspect.Facts) string {
-		if math.IsNaN(f.Measured) {
-			return ""
-		}
-		return seconds(f.Measured) + " of measured iterations"
-	})
-	if len(started) > 0 {
-		text += ", from " + clip(slices.Min(started)) + " to " + clip(slices.Max(completed))
+	if len(started) == 0 {
+		return ""
 	}
-	return strings.TrimPrefix(text, ", ")
+	return clip(slices.Min(started)) + " to " + clip(slices.Max(completed))
 }
 
-// elapsed says how long the ranks' benchmarks took.
+// elapsed says how long the ranks' benchmarks took as a whole.
 func (d *Document) elapsed() string {
 	var times []inspect.RankSeconds
 	for _, f := range d.Facts {
@@ -325,12 +328,19 @@ func (d *Document) elapsed() string {
 	if len(times) == 0 {
 		return ""
 	}
+	const whole = "the whole benchmark took "
+	on := func(t inspect.RankSeconds) string {
+		if t.Rank == finding.NoRank {
+			return seconds(t.Seconds)
+		}
+		return fmt.Sprintf("%s on rank %d", seconds(t.Seconds), t.Rank)
+	}
 	compare := func(a, b inspect.RankSeconds) int { return cmp.Compare(a.Seconds, b.Seconds) }
 	slow, fast := slices.MaxFunc(times, compare), slices.MinFunc(times, compare)
 	if len(times) == 1 {
-		return seconds(slow.Seconds)
+		return whole + seconds(slow.Seconds)
 	}
-	return fmt.Sprintf("rank %d took longest, %s; rank %d took %s", slow.Rank, seconds(slow.Seconds), fast.Rank, seconds(fast.Seconds))
+	return whole + on(slow) + " (longest), " + on(fast) + " (shortest)"
 }
 
 func seconds(v float64) string {
