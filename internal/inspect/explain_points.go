@@ -143,7 +143,7 @@ func (x *explainer) regimes() {
 func (x *explainer) whose(list []Group, s Group) string {
 	switch {
 	case x.merged != nil:
-		return "points of every source rank"
+		return "rows, one for each point and rank"
 	case len(x.facts) > 1 && x.isOne(list):
 		return "points of each of " + s.Who()
 	}
@@ -206,18 +206,33 @@ func (x *explainer) dispatch() {
 	for _, want := range slices.Sorted(maps.Keys(matrix)) {
 		c := counts(matrix[want])
 		data = append(data, report.Object{{Key: "expected", Value: want}, {Key: "observed", Value: c}})
-		text = append(text, fmt.Sprintf("expected %s, observed %s", clip(want, 80), countsText(c)))
+		text = append(text, fmt.Sprintf("expected %s: %s", clip(want, 80), observedText(c)))
 	}
 	object := report.Object{{Key: "modes", Value: data}, {Key: "unexpected", Value: notNil(wrong)}}
+	dispatched := "Graph dispatch: " + strings.Join(firstOf(text, 8), "; ") + "."
 	switch {
 	case !recorded:
 		x.add(KindDispatch, Note, object, "Which graph each forward pass was dispatched to is not recorded: an expected mode says what was planned, not what ran.")
 	case len(wrong) == 0:
-		x.add(KindDispatch, Note, object, "Graph dispatch by points: "+strings.Join(firstOf(text, 8), "; ")+".")
+		x.add(KindDispatch, Note, object, dispatched)
 	default:
-		x.add(KindDispatch, Attention, object, "Graph dispatch by points: "+strings.Join(firstOf(text, 8), "; ")+".",
+		x.add(KindDispatch, Attention, object, dispatched,
 			fmt.Sprintf("%s dispatched otherwise than expected: %s.", upper(count(len(wrong), "point was", "points were")), idList(wrong)))
 	}
+}
+
+// observedText says what was observed at how many points: "observed FULL at 3 points, FULL
+// and unavailable at 2".
+func observedText(list []Count) string {
+	var parts []string
+	for i, c := range list {
+		at := strconv.Itoa(c.N)
+		if i == 0 {
+			at = count(c.N, "point", "points")
+		}
+		parts = append(parts, strings.ReplaceAll(clip(c.Name, 80), "+", " and ")+" at "+at)
+	}
+	return strings.Replace("observed "+strings.Join(firstOf(parts, 12), ", "), "observed "+notRecorded, notRecorded, 1)
 }
 
 // idList names points, the first of many.

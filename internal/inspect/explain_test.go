@@ -175,7 +175,7 @@ Seed regimes (points of rank 1): prefill: not_applicable 1; decode: (none record
 		},
 		{
 			"dispatch as expected", KindDispatch, Note, func(*testing.T, *Facts, *Facts) {},
-			`Graph dispatch by points: expected FULL, observed FULL+unavailable 1; expected NONE, observed NONE 1.`,
+			`Graph dispatch: expected FULL: observed FULL and unavailable at 1 point; expected NONE: observed NONE at 1 point.`,
 			`{"modes":[{"expected":"FULL","observed":[{"name":"FULL+unavailable","count":1}]},{"expected":"NONE","observed":[{"name":"NONE","count":1}]}],"unexpected":[]}`,
 		},
 		{
@@ -183,7 +183,7 @@ Seed regimes (points of rank 1): prefill: not_applicable 1; decode: (none record
 			func(_ *testing.T, a, _ *Facts) {
 				a.Points[0].ExpectedMode, a.Points[0].Dispatch = "CUDAGraphMode.NONE", []Dispatch{{"CUDAGraphMode.NONE", 1}, {"PIECEWISE", 1}}
 			},
-			`Graph dispatch by points: expected FULL, observed FULL+unavailable 1; expected NONE, observed NONE+PIECEWISE 1.
+			`Graph dispatch: expected FULL: observed FULL and unavailable at 1 point; expected NONE: observed NONE and PIECEWISE at 1 point.
 1 point was dispatched otherwise than expected: 1.`, ``,
 		},
 		{
@@ -360,5 +360,31 @@ func TestLines(t *testing.T) {
 	}
 	if want := `attention[run-failed]: rank 0: The benchmark failed: \u001b[2J.`; first[0] != want {
 		t.Errorf("%q, want %q", first[0], want)
+	}
+}
+
+// An artifact that is there and cannot be read is not missing.
+func TestUnreadIsNotMissing(t *testing.T) {
+	for name, c := range map[string]struct {
+		unread []Unread
+		want   string
+	}{
+		"none":                {nil, "Ranks 1-2 of 3 have no artifact among those given."},
+		"one of two":          {[]Unread{{"b.json", 1}}, "Rank 2 of 3 has no artifact among those given."},
+		"both":                {[]Unread{{"b.json", 1}, {"c.json", 2}}, ""},
+		"of no known rank":    {[]Unread{{"b.json", finding.NoRank}}, "Ranks 1-2 of 3 have no artifact among those that could be read."},
+		"a second of its own": {[]Unread{{"again.json", 0}}, "Ranks 1-2 of 3 have no artifact among those given."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := sound(0)
+			a.Size = 3
+			got := ""
+			for _, e := range ExplainWith([]*Facts{a}, c.unread).Of(KindMissing) {
+				got = e.Text[0]
+			}
+			if got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
 	}
 }

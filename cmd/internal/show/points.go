@@ -125,7 +125,7 @@ func pointRow(p *inspect.Point, regimes []string, ranks int) []string {
 	}
 	observed := ""
 	if len(p.Dispatch) > 0 {
-		observed = strings.ReplaceAll(p.Observed(), inspect.NotObserved, "?")
+		observed = p.Observed()
 	}
 	if p.Unexpected() {
 		observed += " !"
@@ -184,7 +184,7 @@ func (d *Document) legend(width int) []string {
 	}
 	marks := []string{"slowest, skew: the rank with the largest wall time, and that over the lower median of the ranks' wall times, of two ranks the faster one's; - where the median is not above 0"}
 	if slices.ContainsFunc(f.Points, func(p inspect.Point) bool { return strings.Contains(p.Observed(), inspect.NotObserved) }) {
-		marks = append(marks, "?: samples whose dispatch was not observed")
+		marks = append(marks, "unavailable: samples whose dispatch was not observed")
 	}
 	if slices.ContainsFunc(f.Points, func(p inspect.Point) bool { return p.Unexpected() }) {
 		marks = append(marks, "!: observed, and not as expected")

@@ -449,7 +449,7 @@ func config(f *inspect.Facts) string {
 
 func kvwarm(f *inspect.Facts) string {
 	k := f.Blocks["kvwarm"]
-	text := named(k, "enabled", "enabled", "warm_eligible", "eligible", "skip_reason", "skipped because", "points_real_kv", "real KV points", "points_fake_fallback", "fallback points")
+	text := named(k, "enabled", "enabled", "warm_eligible", "eligible", "skip_reason", "skipped because")
 	if stages := k.Get("stages"); stages != nil && text != "" {
 		failed := 0
 		for i := range stages.Elems {
@@ -459,7 +459,12 @@ func kvwarm(f *inspect.Facts) string {
 		}
 		text += fmt.Sprintf(", %s, %d failed", count(len(stages.Elems), "stage", "stages"), failed)
 	}
-	return text
+	// Which points a producer counts is its own affair: the seed regimes of the results say
+	// what each point ran on.
+	if counts := named(k, "points_real_kv", "real KV", "points_fake_fallback", "fallback"); counts != "" {
+		text += "; producer's own counts: " + counts
+	}
+	return strings.TrimPrefix(text, "; ")
 }
 
 func ledger(f *inspect.Facts) string {
