@@ -449,7 +449,7 @@ func (x *explainer) planner() {
 		x.add(KindPlanner, Attention, report.Object{{Key: "ranks", Value: data}}, "A planner would find nothing to read.")
 		return
 	}
-	text := []string{"A planner takes every FPM of its phase with a wall time above 0 for a sample of its own, whatever status, coverage and regime say."}
+	text := []string{"A planner counts every FPM of its phase with wall time > 0 as one sample, whatever status, coverage and regime say."}
 	for _, s := range list {
 		line := fmt.Sprintf("Of %s%s: %s.", eachOf(len(s.Ranks)+len(s.Files)), s.Who(), s.Text)
 		if x.merged != nil {
@@ -485,15 +485,33 @@ func (x *explainer) limits() {
 	if !shown {
 		return
 	}
-	text := NotConcluded()
+	text := []string{NotConcludedShort}
 	if len(unobserved) > 0 {
-		text = append(text, "The producer itself lists as unobserved: "+strings.Join(firstOf(unobserved, 12), ", ")+".")
+		text = append(text, fmt.Sprintf("The producer lists %s as unobserved: %s.", count(len(unobserved), "thing", "things"), namesWithin(unobserved, 100)))
 	}
-	x.add(KindLimits, Note, report.Object{{Key: "unobserved", Value: notNil(unobserved)}}, text...)
+	x.add(KindLimits, Note, report.Object{{Key: "statements", Value: NotConcluded()}, {Key: "unobserved", Value: notNil(unobserved)}}, text...)
 }
 
+// namesWithin lists the first names that fit into so many bytes, one at least, and how many
+// more there are.
+func namesWithin(names []string, most int) string {
+	text := clip(names[0], most)
+	for i, name := range names[1:] {
+		if len(text)+len(", ")+len(name) > most {
+			return fmt.Sprintf("%s, and %d more", text, len(names)-1-i)
+		}
+		text += ", " + name
+	}
+	return text
+}
+
+// NotConcludedShort is [NotConcluded] in one sentence. It stands below nearly every report,
+// where the whole would be longer than what it is about.
+const NotConcludedShort = "Not proven: by equal prompt hashes, equal sampled tokens, cache tensors, memory layout, graph preparation or execution history; " +
+	"by a completed warmup or a passed shape check, that a graph or kernel was warmed; by adjacent decode steps, independent repetitions (docs/evidence.md)."
+
 // NotConcluded returns what is never concluded from prompt hashes, warmup ledgers and raw
-// samples. Every report that shows them says so.
+// samples. Every report that shows them says so, people's in short ([NotConcludedShort]).
 func NotConcluded() []string {
 	return []string{
 		"Equal prompt hashes show that the same prompt tokens went in. They do not prove that the tokens sampled afterwards, the tensors in the cache, the layout of memory, the preparation of graphs or the history of execution were the same.",

@@ -65,6 +65,11 @@ func TestSoundRunNeedsNoAttention(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
+	list, err := json.Marshal(NotConcluded())
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements := string(list)
 	for _, c := range []struct {
 		name     string
 		kind     string
@@ -242,7 +247,7 @@ b.json: 2 of 9 raw samples.`, ``,
 				b.Results = append(b.Results, Result{ID: 3, Type: "decode"}, Result{ID: 4, Type: "decode", Wall: -1},
 					Result{ID: 5, Type: "decode", Wall: math.NaN()}, Result{ID: 6, Type: "mixed", Wall: 1})
 			},
-			`A planner takes every FPM of its phase with a wall time above 0 for a sample of its own, whatever status, coverage and regime say.
+			`A planner counts every FPM of its phase with wall time > 0 as one sample, whatever status, coverage and regime say.
 Of rank 0: for prefill 1 of 2 FPMs (not_applicable 1); for decode 1 of 2 FPMs (real_kv 1).
 Of rank 1: for prefill 1 of 6 FPMs (not_applicable 1); for decode 1 of 6 FPMs (real_kv 1), dropping 1 with wall time 0, 1 with one below 0, 1 without a finite one.`,
 			`{"ranks":[{"rank":0,"phases":[` +
@@ -262,12 +267,19 @@ Of rank 1: for prefill 1 of 6 FPMs (not_applicable 1); for decode 1 of 6 FPMs (r
 			func(t *testing.T, a, _ *Facts) {
 				a.Blocks["measurement_protocol"] = block(t, `{"unobserved": ["kv_cache_tensors", 1, "kv_cache_tensors"]}`)
 			},
-			strings.Join(NotConcluded(), "\n") + "\nThe producer itself lists as unobserved: kv_cache_tensors.", `{"unobserved":["kv_cache_tensors"]}`,
+			NotConcludedShort + "\nThe producer lists 1 thing as unobserved: kv_cache_tensors.", `{"statements":` + statements + `,"unobserved":["kv_cache_tensors"]}`,
 		},
 		{
 			"a ledger alone", KindLimits, Note,
 			func(_ *testing.T, _, b *Facts) { b.WarmupStatus = "unavailable" },
-			strings.Join(NotConcluded(), "\n"), `{"unobserved":[]}`,
+			NotConcludedShort, `{"statements":` + statements + `,"unobserved":[]}`,
+		},
+		{
+			"much that evidence does not prove", KindLimits, Note,
+			func(t *testing.T, a, _ *Facts) {
+				a.Blocks["measurement_protocol"] = block(t, `{"unobserved": ["sampled_continuation_token_ids", "kv_cache_tensors", "recurrent_state_tensors", "execution_history", "x", "expert_placement"]}`)
+			},
+			NotConcludedShort + "\nThe producer lists 6 things as unobserved: sampled_continuation_token_ids, kv_cache_tensors, recurrent_state_tensors, execution_history, x, and 1 more.", ``,
 		},
 		{
 			"too much", KindNotAllKept, Attention,
@@ -360,31 +372,5 @@ func TestLines(t *testing.T) {
 	}
 	if want := `attention[run-failed]: rank 0: The benchmark failed: \u001b[2J.`; first[0] != want {
 		t.Errorf("%q, want %q", first[0], want)
-	}
-}
-
-// An artifact that is there and cannot be read is not missing.
-func TestUnreadIsNotMissing(t *testing.T) {
-	for name, c := range map[string]struct {
-		unread []Unread
-		want   string
-	}{
-		"none":                {nil, "Ranks 1-2 of 3 have no artifact among those given."},
-		"one of two":          {[]Unread{{"b.json", 1}}, "Rank 2 of 3 has no artifact among those given."},
-		"both":                {[]Unread{{"b.json", 1}, {"c.json", 2}}, ""},
-		"of no known rank":    {[]Unread{{"b.json", finding.NoRank}}, "Ranks 1-2 of 3 have no artifact among those that could be read."},
-		"a second of its own": {[]Unread{{"again.json", 0}}, "Ranks 1-2 of 3 have no artifact among those given."},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a := sound(0)
-			a.Size = 3
-			got := ""
-			for _, e := range ExplainWith([]*Facts{a}, c.unread).Of(KindMissing) {
-				got = e.Text[0]
-			}
-			if got != c.want {
-				t.Errorf("%q, want %q", got, c.want)
-			}
-		})
 	}
 }

@@ -128,7 +128,7 @@ func TestOddArtifact(t *testing.T) {
 		"attention[no-real-kv]:",
 		"attention[graph-dispatch]:",
 		"attention[planner-view]:",
-		"note[not-concluded]: Equal prompt hashes",
+		"note[not-concluded]: Not proven: by equal prompt hashes",
 		"NONE !",
 	} {
 		if !strings.Contains(text, want) {

@@ -87,7 +87,7 @@ func (d *Document) Text(sel Selection, l Layout) (lines []string) {
 		section(d.samplesTitle(), d.sampleLines(l))
 	}
 	if sel.Warmup || d.Samples != nil {
-		section("what this does not prove", paragraphs("- ", inspect.NotConcluded(), l.Width))
+		section("what this does not prove", table.Paragraph("  ", inspect.NotConcludedShort, l.Width))
 	}
 	return lines
 }
