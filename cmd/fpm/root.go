@@ -55,7 +55,7 @@ func (a *app) addFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.Var((*formatFlag)(&a.opts.format), "format", "form of the report on standard output: "+formatNames())
 	flags.UintVar(&a.opts.maxFindings, "max-findings", a.opts.maxFindings, "print at most `N` findings; 0 prints all")
-	flags.BoolVarP(&a.opts.quiet, "quiet", "q", false, "no progress and no warnings")
+	flags.BoolVarP(&a.opts.quiet, "quiet", "q", false, "no progress, no warnings and no notes")
 	flags.BoolVar(&a.opts.noColor, "no-color", false, "no colour, even on a terminal")
 	complete := cobra.FixedCompletions(strings.Split(formatNames(), ", "), cobra.ShellCompDirectiveNoFileComp)
 	if err := root.RegisterFlagCompletionFunc("format", complete); err != nil {

@@ -67,6 +67,11 @@ func (list Explanations) Of(kind string) Explanations {
 	return list.filter(func(e Explanation) bool { return e.Kind == kind })
 }
 
+// OfSeverity returns those of a severity.
+func (list Explanations) OfSeverity(severity Severity) Explanations {
+	return list.filter(func(e Explanation) bool { return e.Severity == severity })
+}
+
 // Without returns those of other kinds.
 func (list Explanations) Without(kind string) Explanations {
 	return list.filter(func(e Explanation) bool { return e.Kind != kind })
@@ -100,8 +105,19 @@ func (list Explanations) Lines() (lines []string) {
 // Explain explains what the rank artifacts of one run say. It needs neither all ranks nor
 // sound artifacts: what the facts do not tell is left out. The order of the facts does not
 // matter.
-func Explain(facts []*Facts) Explanations {
-	x := &explainer{facts: ordered(facts)}
+func Explain(facts []*Facts) Explanations { return ExplainWith(facts, nil) }
+
+// Unread is an artifact of a run that was given and told nothing, because it could not be
+// opened, read or parsed.
+type Unread struct {
+	File string
+	Rank int // finding.NoRank when neither content nor name tells
+}
+
+// ExplainWith is [Explain] for a run of which some artifacts are there without being
+// readable: what they would say is not known, but they are not missing.
+func ExplainWith(facts []*Facts, unread []Unread) Explanations {
+	x := &explainer{facts: ordered(facts), unread: unread}
 	if len(x.facts) == 0 {
 		return nil
 	}
@@ -132,6 +148,7 @@ func ordered(facts []*Facts) []*Facts {
 
 type explainer struct {
 	facts  []*Facts
+	unread []Unread
 	merged *Merged // nil for rank artifacts
 	list   Explanations
 }
@@ -443,11 +460,13 @@ func (x *explainer) missing() {
 	if x.merged != nil {
 		size, have = x.merged.globalSize(), x.merged.sources()
 	}
+	unread, anonymous := x.unreadRanks()
 	var absent, present []int
 	for rank := range min(size, artifact.MaxRank+1) {
-		if have[rank] {
+		switch {
+		case have[rank]:
 			present = append(present, rank)
-		} else {
+		case !unread[rank]:
 			absent = append(absent, rank)
 		}
 	}
@@ -460,12 +479,26 @@ func (x *explainer) missing() {
 			len(present), size, rankNames(present, nil)))
 		return
 	}
-	text := []string{fmt.Sprintf("%s of %d %s no artifact among those given.", upper(rankNames(absent, nil)), size, plural(len(absent), "has", "have"))}
+	among := "given"
+	if anonymous {
+		among = "that could be read"
+	}
+	text := []string{fmt.Sprintf("%s of %d %s no artifact among those %s.", upper(rankNames(absent, nil)), size, plural(len(absent), "has", "have"), among)}
 	if command := x.mergeCommand(present); command != "" {
 		data = append(data, report.Detail{Key: "command", Value: command})
 		text = append(text, "Look for the others where their node wrote them, or merge what is here as the ranks of one node: "+command)
 	}
 	x.add(KindMissing, Attention, data, text...)
+}
+
+// unreadRanks returns the ranks whose artifact is there and could not be read, and whether
+// there is one that does not tell its rank.
+func (x *explainer) unreadRanks() (ranks map[int]bool, anonymous bool) {
+	ranks = map[int]bool{}
+	for _, u := range x.unread {
+		ranks[u.Rank] = true
+	}
+	return ranks, ranks[finding.NoRank]
 }
 
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
