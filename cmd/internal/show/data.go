@@ -163,6 +163,7 @@ func rankData(f *inspect.Facts) report.Object {
 		{Key: "started_at", Value: text(f.StartedAt)}, {Key: "completed_at", Value: text(f.CompletedAt)},
 		{Key: "benchmark_elapsed_seconds", Value: number64(f.Elapsed)}, {Key: "measured_iteration_seconds", Value: number64(f.Measured)},
 		{Key: "warmup_status", Value: text(f.WarmupStatus)}, {Key: "warmup_records", Value: f.WarmupTotal},
+		{Key: "raw_samples", Value: f.Samples.Raw}, {Key: "later_samples", Value: f.Samples.Later}, {Key: "slow_first_samples", Value: f.Samples.SlowFirst}, {Key: "outliers", Value: f.Samples.Outliers},
 	}
 }
 

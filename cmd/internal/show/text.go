@@ -196,6 +196,7 @@ func (d *Document) fields() []table.Field {
 		{Label: "config", Value: of(config)},
 		{Label: "KV warmup", Value: of(kvwarm)},
 		{Label: "warmup ledger", Value: of(ledger)},
+		{Label: "outliers", Value: d.outliers()},
 	}
 	for _, g := range d.grids() {
 		fields = append(fields, table.Field{Label: "grid, " + cmp.Or(clip(g.Phase), "no phase"), Value: gridText(g)})
@@ -486,6 +487,21 @@ func ledger(f *inspect.Facts) string {
 		text += ": " + strings.Join(parts, ", ")
 	}
 	return text
+}
+
+// outliers says that there are none; of any there is an explanation.
+func (d *Document) outliers() string {
+	later := 0
+	for _, f := range d.Facts {
+		if f.Samples.Outliers > 0 {
+			return ""
+		}
+		later += f.Samples.Later
+	}
+	if later == 0 {
+		return ""
+	}
+	return fmt.Sprintf("none of %s above 3x their point's median", count(later, "later sample", "later samples"))
 }
 
 func gridText(g inspect.Grid) string {
