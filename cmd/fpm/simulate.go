@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +28,8 @@ and with as little else as can be. The same options give the same bytes.
 
 Where the rule to break is about a merged artifact (merged.*), that artifact is made of
 the rank files and written, too; where it is about a worker probe (probe.*), so is the
-sidecar. For all other rules only the rank files are written.
+sidecar. For all other rules only the rank files are written. The last line says which
+command finds the fault, for a check looks at some rules only when it is asked to.
 
 Each rank file repeats every rank's measurements, so that the size of a run grows with
 the square of the ranks.`
@@ -82,7 +85,7 @@ func (a *app) simulateRun(cmd *cobra.Command, opt simulate.Options, force bool) 
 	}
 	if cmd.Flags().Changed("break") {
 		if _, ok := finding.Lookup(opt.Break); !ok {
-			return mistyped(cmd, fmt.Sprintf("--break: no rule %q", opt.Break), string(opt.Break), ruleIDs())
+			return mistypedRule(fmt.Sprintf("--break: no rule %q", opt.Break), string(opt.Break))
 		}
 	}
 	kind := synthesis.RankFiles
@@ -103,12 +106,37 @@ func (a *app) simulateRun(cmd *cobra.Command, opt simulate.Options, force bool) 
 	if err != nil {
 		return err
 	}
-	return a.finish(&report.Report{
+	r := &report.Report{
 		Command: "simulate run",
 		Status:  report.OK,
 		Summary: fmt.Sprintf("wrote %s to %s (%s)", written(result), report.Escape(opt.Dir), progress.Bytes(result.Bytes)),
 		Details: report.Object{{Key: "files", Value: result.Files}, {Key: "bytes", Value: result.Bytes}},
-	})
+	}
+	if rule, broken := finding.Lookup(opt.Break); broken {
+		check := slices.Concat([]string{"fpm"}, checking(rule), []string{opt.Dir})
+		r.Details = append(r.Details, report.Detail{Key: "check", Value: check})
+		check[len(check)-1] = report.Quote(opt.Dir)
+		r.Summary += fmt.Sprintf("\nit breaks %s, which is found by: %s", rule.ID, report.Escape(strings.Join(check, " ")))
+	}
+	return a.finish(r)
+}
+
+// checking returns what checks a rule: arguments of fpm before the directory of a run.
+func checking(rule finding.Rule) []string {
+	switch rule.ID {
+	case finding.SchemaViolation:
+		return []string{"validate", "--schema"}
+	case finding.ProbeUnobserved:
+		return []string{"validate", "--require", "observed"}
+	case finding.ProbeDisagree:
+		return []string{"validate", "--require", "agree"}
+	case finding.ProbeIncomplete:
+		return []string{"validate", "--require", "complete"}
+	}
+	if rule.Level == finding.Strict {
+		return []string{"validate", "--strict"}
+	}
+	return []string{"validate"}
 }
 
 // written names the files in words.

@@ -521,27 +521,13 @@ func (x *explainer) mergeCommand(present []int) string {
 			base = b
 		}
 		byBase = byBase && b == base && (named || f.Rank == 0)
-		files = append(files, quote(f.File))
+		files = append(files, report.Quote(f.File))
 	}
 	switch {
 	case len(present) == 0 || !byBase && len(files) == 1:
 		return "" // a file alone, whose name stands for rank 0
 	case byBase:
-		files = []string{quote(base.Rank(0))}
+		files = []string{report.Quote(base.Rank(0))}
 	}
 	return "fpm merge --ranks " + rankSet(present) + " " + strings.Join(files, " ")
-}
-
-// quote returns a path as a shell takes it.
-func quote(path string) string {
-	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+=:,@%", r)
-	}
-	if path != "" && path[0] != '-' && strings.IndexFunc(path, func(r rune) bool { return !safe(r) }) < 0 {
-		return path
-	}
-	if path != "" && path[0] == '-' {
-		path = "./" + path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
