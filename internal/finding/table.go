@@ -350,7 +350,7 @@ var table = [...]Rule{
 	{
 		ID: SampleEstimate, Severity: Error, Level: Merge,
 		Purpose: "The retained wall_time is the upper median of the selected samples' wall times, within 1e-9 relative or 1e-12 s absolute.",
-		Hint:    "the published time is not the one that was measured: a value was changed after the run, or the producer reduces otherwise than it says",
+		Hint:    "the retained time and the raw times contradict each other, and nothing here tells which is right: take the file as the producer wrote it, or run the benchmark again; if no file was changed, the producer reduces otherwise than it says",
 		Example: `"wall_time": 0.001 from samples of 0.020, 0.021 and 0.022`,
 	},
 
