@@ -3,6 +3,7 @@ package merge
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/jsonstream"
@@ -476,6 +477,31 @@ func (r *groupReader) judgeWall() {
 	}
 }
 
+// unnumbered names the ids from 1 to n that no group has: ": no group is 3".
+func (x *groupIndex) unnumbered() string {
+	var ids []string
+	more := 0
+	for i := range x.len() {
+		switch {
+		case x.position.at(i) >= 0:
+		case len(ids) < maxNamedIDs:
+			ids = append(ids, strconv.Itoa(i+1))
+		default:
+			more++
+		}
+	}
+	switch {
+	case len(ids) == 0:
+		return ""
+	case more > 0:
+		return ": no group is " + strings.Join(ids, ", ") + " (and " + strconv.Itoa(more) + " more)"
+	}
+	return ": no group is " + strings.Join(ids, " or ")
+}
+
+// maxNamedIDs is how many missing ids a message names.
+const maxNamedIDs = 8
+
 // numberGroups finds each id's group, and reports ids that are taken twice or leave a
 // gap: n ids between 1 and n, each once, leave none.
 func (r *groupReader) numberGroups() error {
@@ -503,10 +529,12 @@ func (r *groupReader) numberGroups() error {
 		return nil
 	}
 	x.numbered = false
+	missing := x.unnumbered()
 	s := r.scanner(0, x.span.Off)
 	_, _, err := s.Array(func(i int) error {
 		span, err := s.Skip()
 		if message := wrong[i]; message != "" {
+			message += missing
 			at, _ := jsonstream.Find(r.sc.f.src, span.Off, "benchmark_id")
 			r.all().Of(int64(x.ids.at(i))).Broken(finding.GroupID, "/iteration_groups/"+strconv.Itoa(i)+"/benchmark_id", at, message,
 				"the ids 1 to "+strconv.Itoa(n)+", each once")

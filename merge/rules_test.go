@@ -77,18 +77,20 @@ func coverageVectors() []vector {
 	const rule = finding.RankCoverage
 	const object = "an object with expected_points, completed_points and skipped_points"
 	const count = "an integer of at least 0"
+	const sum = "an integer of at least 2, completed_points + skipped_points"
+	const listed = " (there are 2 in results, 2 in iteration_groups, 0 in skipped_points)"
 	return []vector{
 		{"no coverage", two(), does(every(del("/coverage"))), broken(rule, 0, "/coverage", object, "absent", 0, 1)},
 		{"coverage a list", two(), does(only(1, set("/coverage", "[2, 2, 0]"))), broken(rule, 0, "/coverage", object, "[2,2,0]", 1)},
-		{"count missing", two(), does(every(del("/coverage/completed_points"))), broken(rule, 0, "/coverage/completed_points", count, "absent", 0, 1)},
-		{"count negative", two(), does(every(set("/coverage/expected_points", "-1"))), broken(rule, 0, "/coverage/expected_points", count, "-1", 0, 1)},
-		{"count a float", two(), does(every(set("/coverage/expected_points", "2.0"))), broken(rule, 0, "/coverage/expected_points", count, "2.0", 0, 1)},
-		{"count false", two(), does(every(set("/coverage/skipped_points", "false"))), broken(rule, 0, "/coverage/skipped_points", count, "false", 0, 1)},
+		{"count missing", two(), does(every(del("/coverage/completed_points"))), broken(rule, 0, "/coverage/completed_points", count+" (there are 2 in results, 2 in iteration_groups)", "absent", 0, 1)},
+		{"count negative", two(), does(every(set("/coverage/expected_points", "-1"))), broken(rule, 0, "/coverage/expected_points", sum, "-1", 0, 1)},
+		{"count a float", two(), does(every(set("/coverage/expected_points", "2.0"))), broken(rule, 0, "/coverage/expected_points", sum, "2.0", 0, 1)},
+		{"count false", two(), does(every(set("/coverage/skipped_points", "false"))), broken(rule, 0, "/coverage/skipped_points", count+" (there are 0 in skipped_points)", "false", 0, 1)},
 		{"more than expected", two(), does(every(set("/coverage/expected_points", "1"))), slices.Concat(
-			broken(rule, 0, "/coverage", "completed_points + skipped_points at most 1", `{"expected_points": 1,"completed_points": 2,"skipped_points": 0}`, 0, 1),
+			broken(rule, 0, "/coverage", "completed_points + skipped_points at most 1"+listed, `{"expected_points": 1,"completed_points": 2,"skipped_points": 0}`, 0, 1),
 			broken(finding.RankComplete, 0, "/coverage/completed_points", "1", "2", 0, 1))},
 		{"largest counts", two(), does(every(set("/coverage/expected_points", "9223372036854775807"), set("/coverage/skipped_points", "9223372036854775807"), set("/skipped_points", "[]"))), slices.Concat(
-			broken(rule, 0, "/coverage", "completed_points + skipped_points at most 9223372036854775807", `{"expected_points": 9223372036854775807,"completed_points": 2,"skipped_points": 9223372036854775807}`, 0, 1),
+			broken(rule, 0, "/coverage", "completed_points + skipped_points at most 9223372036854775807"+listed, `{"expected_points": 9223372036854775807,"completed_points": 2,"skipped_points": 9223372036854775807}`, 0, 1),
 			broken(finding.RankCounts, 0, "/skipped_points", "9223372036854775807 entries", "0 entries", 0, 1),
 			broken(finding.RankComplete, 0, "/coverage/completed_points", "9223372036854775807", "2", 0, 1),
 			broken(finding.RankComplete, 0, "/coverage/skipped_points", "0", "9223372036854775807", 0, 1))},
