@@ -61,22 +61,26 @@ func (d *Document) sorted(points []inspect.Point) []*inspect.Point {
 // maxRankColumns is how many ranks have a column at most; no terminal shows more.
 const maxRankColumns = 64
 
+// fewRanks is how many ranks have columns that are worth more than those of the grid.
+const fewRanks = 8
+
 // points is the table of points, of the first so many; 0 is all.
 func (d *Document) points(limit int) *table.Table {
 	t := &table.Table{Noun: "points", Columns: []table.Column{
 		{Title: "point", Right: true},
 		{Title: "phase"},
 		{Title: "batch", Right: true},
-		{Title: "prefill tok", Right: true, Priority: 1},
+		{Title: "prefill", Right: true, Priority: 1},
 		{Title: "KV tok", Right: true, Priority: 1},
-		{Title: "regime", Priority: 5, Flex: true},
-		{Title: "expected", Priority: 4},
+		{Title: "regime", Priority: 6, Flex: true},
+		{Title: "expected", Priority: 5},
 		{Title: "observed", Priority: 3},
 		{Title: "wall [ms]", Right: true},
 		{Title: "slowest", Right: true, Priority: 3},
 		{Title: "skew", Right: true, Priority: 2},
-		{Title: "padding", Right: true, Priority: 6},
-		{Title: "reasons", Priority: 7, Flex: true},
+		{Title: "min [ms]", Right: true, Priority: 4},
+		{Title: "padding", Right: true, Priority: 8},
+		{Title: "reasons", Priority: 9, Flex: true},
 	}}
 	f := d.reference()
 	if f == nil {
@@ -95,8 +99,14 @@ func (d *Document) points(limit int) *table.Table {
 	if ranks == 1 {
 		columns = 0 // the wall time is that of the one rank
 	}
+	// Of few ranks the times of each say more than padding and reasons; of many, the slowest
+	// and the fastest do.
+	priority := 7
+	if ranks > fewRanks {
+		priority = 10
+	}
 	for rank := range columns {
-		t.Columns = append(t.Columns, table.Column{Title: fmt.Sprintf("rank %d [ms]", rank), Right: true, Priority: 8, Plural: "columns of single ranks"})
+		t.Columns = append(t.Columns, table.Column{Title: fmt.Sprintf("rank %d [ms]", rank), Right: true, Priority: priority, Plural: "columns of single ranks"})
 	}
 	if ranks > maxRankColumns {
 		t.More = []string{fmt.Sprintf("rank %d to rank %d [ms]", columns, ranks-1)}
@@ -111,17 +121,17 @@ func (d *Document) points(limit int) *table.Table {
 // pointLines lays the table of points out, with its legend.
 func (d *Document) pointLines(l Layout, usual int) []string {
 	limit := l.rows(usual)
-	return append(d.points(limit).Lines(l.Width, limit), d.legend(l.Width)...)
+	return append(l.lines(d.points(limit), limit), d.legend(l.Width)...)
 }
 
 func pointRow(p *inspect.Point, regimes []string, ranks int) []string {
 	s := p.Skew()
-	slowest, skew := "", ""
+	slowest, skew, fastest := "", "", ""
 	if s.Slowest != s.Fastest {
-		slowest, skew = "rank "+strconv.Itoa(s.Slowest), "-"
+		slowest, skew, fastest = "rank "+strconv.Itoa(s.Slowest), "-", millis(s.Least)
 	}
 	if !math.IsNaN(s.Ratio) {
-		slowest, skew = "rank "+strconv.Itoa(s.Slowest), ratio(s.Ratio)
+		slowest, skew, fastest = "rank "+strconv.Itoa(s.Slowest), ratio(s.Ratio), millis(s.Least)
 	}
 	observed := ""
 	if len(p.Dispatch) > 0 {
@@ -136,7 +146,7 @@ func pointRow(p *inspect.Point, regimes []string, ranks int) []string {
 	}
 	row := []string{
 		number(p.ID), clip(p.Type), number(p.BatchSize), number(p.PrefillTokens), number(p.KVReadTokens),
-		strings.Join(regimes, " or "), expected(p), observed, millis(p.Wall), slowest, skew, padding, strings.Join(p.Reasons, ", "),
+		strings.Join(regimes, " or "), expected(p), observed, millis(p.Wall), slowest, skew, fastest, padding, strings.Join(p.Reasons, ", "),
 	}
 	for rank := range ranks {
 		wall := "-"
@@ -182,7 +192,7 @@ func (d *Document) legend(width int) []string {
 	if f == nil {
 		return nil
 	}
-	marks := []string{"slowest, skew: the rank with the largest wall time, and that over the lower median of the ranks' wall times, of two ranks the faster one's; - where the median is not above 0"}
+	marks := []string{"slowest, min, skew: the rank with the largest wall time, the smallest one, and the largest over the lower median of the ranks' wall times, of two ranks the faster one's; - where the median is not above 0"}
 	if slices.ContainsFunc(f.Points, func(p inspect.Point) bool { return strings.Contains(p.Observed(), inspect.NotObserved) }) {
 		marks = append(marks, "unavailable: samples whose dispatch was not observed")
 	}

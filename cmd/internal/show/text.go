@@ -49,6 +49,12 @@ func (l Layout) rows(usual int) int {
 	return usual
 }
 
+// lines lays out a table, of which so many rows are shown.
+func (l Layout) lines(t *table.Table, rows int) []string {
+	t.Elsewhere = "; a wider terminal, COLUMNS=200 or --format json shows them"
+	return t.Lines(l.Width, rows)
+}
+
 // Text returns a document for people, in lines.
 func (d *Document) Text(sel Selection, l Layout) (lines []string) {
 	section := func(title string, body []string) {
@@ -73,15 +79,15 @@ func (d *Document) Text(sel Selection, l Layout) (lines []string) {
 	}
 	if sel.Warmup {
 		for _, t := range d.timelines() {
-			section(t.title, t.table.Lines(l.Width, l.rows(manyRows)))
+			section(t.title, l.lines(t.table, l.rows(manyRows)))
 		}
 		lines = append(lines, table.Paragraph("", timelineLegend, l.Width)...)
 		for _, t := range d.stages() {
-			section(t.title, t.table.Lines(l.Width, l.rows(manyRows)))
+			section(t.title, l.lines(t.table, l.rows(manyRows)))
 		}
 	}
 	if sel.Engine {
-		section("engine", d.engine().Lines(l.Width, l.rows(manyRows)))
+		section("engine", l.lines(d.engine(), l.rows(manyRows)))
 	}
 	if sel.Samples {
 		section(d.samplesTitle(), d.sampleLines(l))
