@@ -26,7 +26,7 @@ the producer's own, the upper median of the samples that its estimate names.
 PATH is a rank artifact, a merged artifact or a worker-probe sidecar, told by its
 content. One path may be a base path: rank 0's file, beside which the other ranks'
 files are found by name, or a directory, which stands for ` + artifact.DefaultName + `
-in it. Rank artifacts together are shown as one run.
+in it. Rank artifacts of one run are shown together, several runs one after the other.
 
 show judges nothing: whatever can be read is shown, sound or not, and the exit status
 is 0. 'fpm validate' judges. What does not fit the terminal is left out, and a line

@@ -15,7 +15,6 @@ import (
 
 	"github.com/fpm-project/fpm/internal/detect"
 	"github.com/fpm-project/fpm/internal/exitcode"
-	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/jsonstream"
 	"github.com/fpm-project/fpm/internal/table"
 )
@@ -51,7 +50,7 @@ const (
 
 // read reads one text as the command would read a file.
 func read(text []byte, sample int64) (*Result, error) {
-	r := &reading{ctx: context.Background(), opt: Options{Sample: sample}, out: finding.NewCollector(0)}
+	r := newReading(context.Background(), Options{Sample: sample})
 	_, err := r.content("x.json", bytes.NewReader(text))
 	r.fault("x.json", err)
 	r.conclude()
@@ -168,6 +167,65 @@ func TestOrderOfArguments(t *testing.T) {
 	}
 	if len(texts) != 1 {
 		t.Errorf("%d different texts", len(texts))
+	}
+}
+
+// Artifacts of two runs are two documents, whatever the order, each with its points.
+func TestRunsAreApart(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, id string, rank int) string {
+		text := strings.Replace(rankText, `"run_id": "run\u001b[2J"`, `"run_id": "`+id+`"`, 1)
+		text = strings.Replace(text, `"rank": 1,`, fmt.Sprintf(`"rank": %d,`, rank), 1)
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	a0, a1, b0, b1 := write("a.json", "A", 0), write("a_dp1.json", "A", 1), write("b.json", "B", 0), write("b_dp1.json", "B", 1)
+	for _, paths := range [][]string{{a0, a1, b0, b1}, {b1, a0, b0, a1}} {
+		r, err := Read(context.Background(), Options{Paths: paths, Sample: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var files [][]string
+		for _, d := range r.Documents {
+			files = append(files, d.Files)
+			if d.reference() == nil || d.Samples == nil {
+				t.Errorf("%q: no points", d.Files)
+			}
+		}
+		if diff := cmp.Diff([][]string{{a0, a1}, {b0, b1}}, files); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+}
+
+// A directory without a run of its own is told what it has further down.
+func TestRunsBelow(t *testing.T) {
+	dir := t.TempDir()
+	make := func(names ...string) {
+		for _, name := range names {
+			path := filepath.Join(dir, filepath.FromSlash(name))
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	below := func() string { return strings.ReplaceAll(strings.Join(runsBelow(dir), ", "), dir, "D") }
+	if got := below(); got != "" {
+		t.Errorf("of nothing: %s", got)
+	}
+	make("x/notes.txt", "x/other.json", "x/other_dp1.json.gz")
+	if got := below(); got != "D/x/other.json" {
+		t.Errorf("files: %s", got)
+	}
+	make("b/benchmark_results.json", "b/benchmark_results_dp1.json", "a/n/benchmark_results_dp3.json.zst", "c/benchmark_results.json", "d/benchmark_results.json", "e/benchmark_results.json")
+	if got := below(); got != "D/a/n, D/b, D/c, D/d, and 1 more" {
+		t.Errorf("runs: %s", got)
 	}
 }
 
