@@ -209,29 +209,36 @@ type dispatch struct {
 	Samples int    `json:"samples"`
 }
 
-func (d *Document) pointsData() []pointData {
-	list := []pointData{}
-	f := d.reference()
-	if f == nil {
-		return list
-	}
-	points := d.sorted(f.Points)
-	regimes := d.regimes(points)
-	for _, p := range points {
-		s := p.Skew()
-		observed := []dispatch{}
-		for _, d := range p.Dispatch {
-			observed = append(observed, dispatch(d))
+// pointsData makes the points one by one.
+func (d *Document) pointsData() report.List {
+	return func(yield func(any) bool) {
+		f := d.reference()
+		if f == nil {
+			return
 		}
-		list = append(list, pointData{
-			ID: p.ID, Position: p.Position, Type: p.Type, BatchSize: known(p.BatchSize), PrefillTokens: known(p.PrefillTokens), KVReadTokens: known(p.KVReadTokens),
-			Reasons: append([]string{}, p.Reasons...), Regimes: append([]string{}, regimes[p.ID]...),
-			ExpectedMode: text(p.ExpectedMode), CaptureSize: known(p.CaptureSize), Padding: known(p.Padding),
-			Observed: observed, Unexpected: p.Unexpected(),
-			Wall: number64(p.Wall), Walls: numbers(p.Walls), Median: number64(s.Median), Slowest: known(s.Slowest), Skew: number64(s.Ratio),
-		})
+		points := d.sorted(f.Points)
+		regimes := d.regimes(points)
+		for _, p := range points {
+			if !yield(newPointData(p, regimes[p.ID])) {
+				return
+			}
+		}
 	}
-	return list
+}
+
+func newPointData(p *inspect.Point, regimes []string) pointData {
+	s := p.Skew()
+	observed := []dispatch{}
+	for _, d := range p.Dispatch {
+		observed = append(observed, dispatch(d))
+	}
+	return pointData{
+		ID: p.ID, Position: p.Position, Type: p.Type, BatchSize: known(p.BatchSize), PrefillTokens: known(p.PrefillTokens), KVReadTokens: known(p.KVReadTokens),
+		Reasons: append([]string{}, p.Reasons...), Regimes: append([]string{}, regimes...),
+		ExpectedMode: text(p.ExpectedMode), CaptureSize: known(p.CaptureSize), Padding: known(p.Padding),
+		Observed: observed, Unexpected: p.Unexpected(),
+		Wall: number64(p.Wall), Walls: numbers(p.Walls), Median: number64(s.Median), Slowest: known(s.Slowest), Skew: number64(s.Ratio),
+	}
 }
 
 // eventData is a row of a timeline in the JSON formats: a warmup record, or points.
