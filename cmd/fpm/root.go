@@ -13,7 +13,8 @@ import (
 const rootHelp = `fpm works on the artifacts of self-benchmark runs: one JSON file per data-parallel
 rank, with a forward-pass metric for every measured point and the evidence that
 belongs to it. It says whether the files are one run, names everything that is
-wrong with file, place and rule, and merges them.
+wrong with file, place and rule, and merges them (merge). It checks artifacts of
+every kind and explains them (validate), and shows what they say (show).
 
 Every command works offline, but for what names an address: probe-report --url asks a
 server, and serve is one.`
