@@ -388,7 +388,7 @@ func estimateVectors() []vector {
 	}
 	median := func(at, want, actual string) []said {
 		return []said{{estimate, "/wall_time", "the retained wall_time and the raw samples contradict each other: the upper median of those selected is " +
-			raws + "/" + at + "/wall_time, " + want + "; which of the two was changed cannot be told", want, actual}}
+			raws[1:] + "/" + at + "/wall_time of the same FPM, " + want + "; which of the two was changed cannot be told", want, actual}}
 	}
 	const single, last, adjacent = `"single_step"`, `"last_step"`, `"adjacent_upper_median"`
 	return []vector{

@@ -235,7 +235,7 @@ func (r *Reader) judgeEstimate() {
 	if median := m.walls[at]; !IsClose(retained, median, 1e-9, 1e-12) {
 		r.either(finding.SampleEstimate, "/wall_time", r.fpm.Wall.Kind != 0, r.fpm.Wall.Offset, r.fpm.Offset,
 			"the retained wall_time and the raw samples contradict each other: the upper median of those selected is "+
-				rawTail(int(at), "/wall_time")+", "+formatFloat(median)+"; which of the two was changed cannot be told", formatFloat(median))
+				rawTail(int(at), "/wall_time")[1:]+" of the same FPM, "+formatFloat(median)+"; which of the two was changed cannot be told", formatFloat(median))
 	}
 }
 
