@@ -82,8 +82,8 @@ func hasNoRoom(t *testing.T, size int, name string, args ...string) {
 	limit := []string{"-c", `ulimit -f "$1" && shift && exec "$@"`, "sh", strconv.Itoa(size / block), name}
 	out, err := exec.Command("sh", append(limit, args...)...).CombinedOutput()
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 3 || !strings.Contains(string(out), "file too large") {
-		t.Fatalf("%s with at most %d bytes: %v, want status 3:\n%.300s", name, size, err, out)
+	if !errors.As(err, &exit) || exit.ExitCode() != 3 || strings.Count(string(out), "file too large") != 1 {
+		t.Fatalf("%s with at most %d bytes: %v, want status 3 and the reason once:\n%.300s", name, size, err, out)
 	}
 }
 
