@@ -23,7 +23,7 @@ type Selection struct {
 }
 
 // timelineLegend explains the two columns of a timeline.
-const timelineLegend = "(forward indices of the rank's process: a warmup record ends before the second; of points they are the first indices of the first and the last one)"
+const timelineLegend = "(forward indices of the rank's process: a warmup record ends before the second; of points they are the first indices of the first and the last one; before: points that were complete before the record; e.g.: ranks differ in the shape)"
 
 func (s Selection) none() bool { return s == Selection{} }
 

@@ -21,7 +21,8 @@ type timeline struct {
 
 // timelines returns those of the ranks that have a ledger, or one that says that there is
 // none. Forward indices of different ranks do not compare, so that each has its own; where
-// several say the same, it is shown once.
+// several say the same, it is shown once. Ranks that asked for different shapes share one,
+// too: the shape says so.
 func (d *Document) timelines() (list []timeline) {
 	shown := map[string]timeline{}
 	for _, g := range inspect.GroupBy(d.ledgers(), func(f *inspect.Facts) string {
@@ -31,8 +32,14 @@ func (d *Document) timelines() (list []timeline) {
 			title += fmt.Sprintf("; points that have no forward index, and no place here: %d", unplaced)
 		}
 		t := eventTable(events)
+		shapes := takeShapes(t.Rows)
 		key := title + fmt.Sprintf("%q", t.Rows)
-		shown[key] = timeline{title, t}
+		if _, ok := shown[key]; !ok {
+			shown[key] = timeline{title, t}
+			putShapes(t.Rows, shapes)
+		} else {
+			mixShapes(shown[key].table.Rows, shapes)
+		}
 		return key
 	}) {
 		t := shown[g.Text]
@@ -40,6 +47,40 @@ func (d *Document) timelines() (list []timeline) {
 		list = append(list, t)
 	}
 	return list
+}
+
+// shapeColumn is where the shape stands in the row of a record; rows of points end before.
+const shapeColumn = 7
+
+// byRank stands before the shape of one rank where others have others.
+const byRank = "e.g. "
+
+// takeShapes takes the shapes out of rows.
+func takeShapes(rows [][]string) []string {
+	shapes := make([]string, len(rows))
+	for i, row := range rows {
+		if len(row) > shapeColumn {
+			shapes[i], row[shapeColumn] = row[shapeColumn], ""
+		}
+	}
+	return shapes
+}
+
+func putShapes(rows [][]string, shapes []string) {
+	for i, row := range rows {
+		if len(row) > shapeColumn {
+			row[shapeColumn] = shapes[i]
+		}
+	}
+}
+
+// mixShapes notes in rows where another rank has other shapes.
+func mixShapes(rows [][]string, shapes []string) {
+	for i, row := range rows {
+		if len(row) > shapeColumn && row[shapeColumn] != shapes[i] && !strings.HasPrefix(row[shapeColumn], byRank) {
+			row[shapeColumn] = byRank + row[shapeColumn]
+		}
+	}
 }
 
 // ledgers returns facts with one ledger each.
@@ -65,7 +106,7 @@ func eventTable(events []inspect.Event) *table.Table {
 		{Title: "what", Flex: true},
 		{Title: "status", Priority: 1},
 		{Title: "passes", Right: true, Priority: 3},
-		{Title: "points before", Right: true, Priority: 2},
+		{Title: "before", Right: true, Priority: 2},
 		{Title: "validation", Priority: 4, Flex: true},
 		{Title: "shape", Priority: 5, Flex: true},
 	}}

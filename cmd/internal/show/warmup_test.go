@@ -66,6 +66,11 @@ func TestEqualLedgersAreShownOnce(t *testing.T) {
 	if diff := cmp.Diff(want, titles); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+	d.Facts[2].Warmup = []inspect.WarmupRecord{{Kind: "global", Status: "completed", Start: 0, End: 5, Count: 5, Shape: `{"a":[1,1]}`}}
+	mixed := d.timelines()
+	if len(mixed) != 1 || mixed[0].title != "warmup of ranks 0-3: recorded, 1 record" || mixed[0].table.Rows[0][shapeColumn] != "e.g. " {
+		t.Errorf("ranks with different shapes: %+v", mixed)
+	}
 	if row := d.stages()[0].table.Rows[0]; row[2] != "1.00 to 1111.00" {
 		t.Errorf("%q", row)
 	}
