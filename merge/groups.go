@@ -135,7 +135,7 @@ func (r *groupReader) evidence() finding.Scope {
 
 // field reports a value of the group, or its absence.
 func (r *groupReader) field(rule finding.ID, tail string, f jsonstream.Field, message, expected string) {
-	r.scope().Either(rule, r.pointer(tail), f.Present(), f.Offset, r.g.off, message, expected)
+	r.scope().EitherLate(rule, tail, f.Present(), f.Offset, r.g.off, message, func() (string, string) { return r.pointer(tail), expected })
 }
 
 func (r *groupReader) read(s *jsonstream.Scanner, i int) error {
@@ -151,7 +151,7 @@ func (r *groupReader) read(s *jsonstream.Scanner, i int) error {
 		return err
 	}
 	if !ok {
-		r.all().Broken(finding.GroupID, r.pointer(""), g.off, "the iteration group is not an object", "an object")
+		r.field(finding.GroupID, "", jsonstream.Field{Kind: 'n', Offset: g.off}, "the iteration group is not an object", "an object")
 		r.index.summed = false
 		r.keep(0)
 		return nil
@@ -378,13 +378,13 @@ func (r *groupReader) takeWall(x *rankResult, fpm *protocol.FPM) {
 }
 
 func (r *groupReader) judgeRankResult(x *rankResult, object bool) {
-	tail := "/rank_results/" + strconv.Itoa(x.at)
-	if !object {
-		r.scope().Broken(finding.GroupRanks, r.pointer(tail), x.off, "the rank result is not an object", "an object")
-		return
+	pointer := func(tail string) string { return r.pointer("/rank_results/" + strconv.Itoa(x.at) + tail) }
+	report := func(rule finding.ID, tail string, f jsonstream.Field, parent int64, message, expected string) {
+		r.scope().EitherLate(rule, tail, f.Present(), f.Offset, parent, message, func() (string, string) { return pointer(tail), expected })
 	}
-	report := func(rule finding.ID, tail2 string, f jsonstream.Field, parent int64, message, expected string) {
-		r.scope().Either(rule, r.pointer(tail+tail2), f.Present(), f.Offset, parent, message, expected)
+	if !object {
+		report(finding.GroupRanks, "", jsonstream.Field{Kind: 'n', Offset: x.off}, x.off, "the rank result is not an object", "an object")
+		return
 	}
 	if !x.rank.Is(int64(x.at)) || (r.size > 0 && x.at >= r.size) {
 		want := strconv.Itoa(x.at)
@@ -397,9 +397,9 @@ func (r *groupReader) judgeRankResult(x *rankResult, object bool) {
 	case x.list.Kind != '[':
 		report(finding.GroupFPMCount, "/fpms", x.list, x.off, "the rank result has no list of FPMs", "a list of exactly one FPM")
 	case x.n != 1:
-		r.scope().Says(finding.GroupFPMCount, r.pointer(tail+"/fpms"), x.list.Offset, "the rank result has not exactly one FPM", "1 FPM", strconv.Itoa(x.n)+" FPMs")
+		r.scope().Says(finding.GroupFPMCount, pointer("/fpms"), x.list.Offset, "the rank result has not exactly one FPM", "1 FPM", strconv.Itoa(x.n)+" FPMs")
 	case !x.fpm.object:
-		r.scope().Broken(finding.GroupFPMCount, r.pointer(tail+"/fpms/0"), x.fpm.off, "the FPM is not an object", "an object")
+		r.scope().Broken(finding.GroupFPMCount, pointer("/fpms/0"), x.fpm.off, "the FPM is not an object", "an object")
 	default:
 		r.judgeFPM(x, report)
 	}
