@@ -9,6 +9,7 @@ package finding
 import (
 	"cmp"
 	"hash/maphash"
+	"math"
 	"slices"
 	"sync"
 	"unicode/utf8"
@@ -121,14 +122,27 @@ type tally struct {
 	kept   []Finding     // unsorted between calls of settle, and then more than max
 	byRule map[ID]int    // how many were found, kept or not
 	seen   map[uint64]ID // hash of a finding's identity → its rule
-	// full tells that kept holds max errors of which none stands behind rank and offset: no
-	// warning and no error that does will be kept.
-	full   bool
+	// furthest is the last place among those of seen: a finding behind it is no repeat.
+	furthest place
+	// full tells that kept holds max errors, none of them behind last: no warning, and no
+	// error that is, will be kept.
+	full bool
+	last place
+}
+
+// place is where findings stand, in report order.
+type place struct {
 	rank   int
 	offset int64
 }
 
-func newTally() tally { return tally{byRule: map[ID]int{}, seen: map[uint64]ID{}} }
+func (p place) behind(q place) bool {
+	return p.rank > q.rank || p.rank == q.rank && p.offset > q.offset
+}
+
+func newTally() tally {
+	return tally{byRule: map[ID]int{}, seen: map[uint64]ID{}, furthest: place{math.MinInt, 0}}
+}
 
 // NewCollector returns a collector that keeps max findings; max <= 0 keeps all.
 func NewCollector(max int) *Collector {
@@ -168,14 +182,18 @@ func lookup(id ID) *Rule {
 
 // count counts a finding if it is new, and tells whether it may be one of those to keep.
 func (c *Collector) count(id identity, severity Severity) bool {
-	hash := maphash.Comparable(seed, id)
+	at := place{id.rank, id.offset}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.first(hash, id.rule) {
-		return false
+	// A file with a million faults is read from its start to its end: then nothing is
+	// looked up any more, which costs more than all the rest.
+	if len(c.seen) < maxSeen || !at.behind(c.furthest) {
+		if !c.first(maphash.Comparable(seed, id), id.rule, at) {
+			return false
+		}
 	}
 	c.byRule[id.rule]++
-	return !c.full || severity == Error && cmp.Or(cmp.Compare(id.rank, c.rank), cmp.Compare(id.offset, c.offset)) <= 0
+	return !c.full || severity == Error && !at.behind(c.last)
 }
 
 func (c *Collector) keep(f Finding, rule *Rule) {
@@ -192,12 +210,15 @@ func (c *Collector) keep(f Finding, rule *Rule) {
 }
 
 // first notes a finding's hash and tells whether it is new.
-func (t *tally) first(hash uint64, rule ID) bool {
+func (t *tally) first(hash uint64, rule ID, at place) bool {
 	if _, again := t.seen[hash]; again {
 		return false
 	}
 	if len(t.seen) < maxSeen {
 		t.seen[hash] = rule
+		if at.behind(t.furthest) {
+			t.furthest = at
+		}
 	}
 	return true
 }
@@ -210,7 +231,7 @@ func (c *Collector) settle() {
 		c.cut()
 	}
 	if n := len(c.kept); c.max > 0 && n == c.max && !slices.ContainsFunc(c.kept, func(f Finding) bool { return f.Severity != Error }) {
-		c.full, c.rank, c.offset = true, c.kept[n-1].Rank, c.kept[n-1].Offset
+		c.full, c.last = true, place{c.kept[n-1].Rank, c.kept[n-1].Offset}
 	}
 }
 
@@ -238,7 +259,7 @@ func (c *Collector) Merge(other *Collector) {
 		c.byRule[id] += n
 	}
 	for hash, id := range moved.seen {
-		if !c.first(hash, id) {
+		if !c.first(hash, id, moved.furthest) { // at most there
 			c.byRule[id]--
 		}
 	}

@@ -192,9 +192,19 @@ func TestCountsBeyondWhatItRemembers(t *testing.T) {
 	if c.Errors() != n || len(c.seen) != maxSeen {
 		t.Errorf("errors %d of %d, remembered %d of %d", c.Errors(), n, len(c.seen), maxSeen)
 	}
-	c.Add(at(0, 1))
+	for _, i := range []int64{0, 1, maxSeen - 1} {
+		c.Add(at(0, i))
+	}
 	if c.Errors() != n {
 		t.Error("a repeat of a remembered finding was counted")
+	}
+	other := NewCollector(3)
+	other.Merge(c)
+	for _, i := range []int64{0, 1, maxSeen - 1} {
+		other.Add(at(0, i))
+	}
+	if other.Errors() != n {
+		t.Error("a repeat of a finding that was merged in was counted")
 	}
 }
 
