@@ -123,7 +123,7 @@ type references struct {
 	// By rank: the ledger, nil when it is unsound, and whether the rank's file was given.
 	ledgers []*warmup.Ledger
 	given   []bool
-	where   func(rank int) string // says where the rank's ledger is
+	where   func(rank int) (file, pointer string) // of the rank's ledger; the file is empty where it is the groups' own
 }
 
 func newReferences(g *groupIndex, src io.ReaderAt, scope finding.Scope, size int) *references {
@@ -156,7 +156,7 @@ func (r *run) checkReferences() {
 			x.take(f.rank, f.ledger)
 		}
 	}
-	x.where = func(rank int) string { return path[rank] }
+	x.where = func(rank int) (file, pointer string) { return path[rank], "/" + protocol.WarmupField }
 	x.check(r.ctx)
 }
 
@@ -182,14 +182,22 @@ func (x *references) check(ctx context.Context) {
 
 func (x *references) checkOne(group, rank, cell int) {
 	ref, ledger := x.groups.reference(cell), x.ledgers[rank]
-	breach, rule := ledger.Reference(ref), finding.WarmupReference
-	if breach == (warmup.Breach{}) {
-		breach, rule = ledger.Overlap(ref), finding.WarmupOverlap
+	file, pointer := x.where(rank)
+	if breach := ledger.Reference(ref); breach != (warmup.Breach{}) {
+		breach.Message += " (the ledger of rank " + strconv.Itoa(rank) + " is " + in(file) + pointer + ")"
+		x.report(finding.WarmupReference, group, rank, cell, breach)
+		return
 	}
-	if breach != (warmup.Breach{}) {
-		breach.Message += " (the ledger of rank " + strconv.Itoa(rank) + " is in " + x.where(rank) + ")"
-		x.report(rule, group, rank, cell, breach)
+	o := ledger.Overlap(ref)
+	x.report(finding.WarmupOverlap, group, rank, cell, o.Breach(in(file)+pointer+"/records/"+strconv.Itoa(o.Record)))
+}
+
+// in names the file before a pointer; the pointer alone is that of the file at hand.
+func in(file string) string {
+	if file == "" {
+		return "at "
 	}
+	return "of " + file + " at "
 }
 
 func (x *references) report(rule finding.ID, group, rank, cell int, breach warmup.Breach) {
@@ -199,5 +207,9 @@ func (x *references) report(rule finding.ID, group, rank, cell int, breach warmu
 	at, ok := jsonstream.Find(x.src, x.groups.fpms.at(cell).Off, "0", "benchmark_measurement", "preparation", "warmup_records_before")
 	scope := x.scope.Of(int64(x.groups.ids.at(group)))
 	pointer := "/iteration_groups/" + strconv.Itoa(group) + "/rank_results/" + strconv.Itoa(rank) + "/fpms/0/benchmark_measurement/preparation/warmup_records_before"
+	if breach.Actual != "" {
+		scope.Says(rule, pointer, at, breach.Message, breach.Expected, breach.Actual)
+		return
+	}
 	scope.Either(rule, pointer, ok, at, at, breach.Message, breach.Expected)
 }

@@ -158,6 +158,9 @@ func (d *document) write() error {
 	err := d.writeMembers()
 	n, closeErr := d.out.close()
 	d.written = n
+	if errors.Is(err, closeErr) { // the file repeats the error that a flush met before
+		return err
+	}
 	return errors.Join(err, closeErr)
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/jsonstream"
@@ -146,19 +147,47 @@ func (sc *scanner) judgeCoverage() counts {
 	for _, count := range []struct {
 		name string
 		to   *int64
-	}{{"expected_points", &c.expected}, {"completed_points", &c.completed}, {"skipped_points", &c.skipped}} {
+	}{{"completed_points", &c.completed}, {"skipped_points", &c.skipped}, {"expected_points", &c.expected}} {
 		n, ok := sc.count(coverage.Get(count.name))
 		if !ok {
-			sc.under(finding.RankCoverage, "coverage", count.name, coverage, count.name+" is not a count", "an integer of at least 0")
+			sc.under(finding.RankCoverage, "coverage", count.name, coverage, count.name+" is not a count", sc.wantedCount(count.name, c))
 			continue
 		}
 		*count.to = n
 	}
 	if c.expected >= 0 && c.completed >= 0 && c.skipped >= 0 && c.skipped > c.expected-c.completed {
 		sc.scope.Broken(finding.RankCoverage, "/coverage", coverage.Offset, "more points were completed and skipped than expected",
-			"completed_points + skipped_points at most "+strconv.FormatInt(c.expected, 10))
+			"completed_points + skipped_points at most "+strconv.FormatInt(c.expected, 10)+sc.listed("results", "iteration_groups", "skipped_points"))
 	}
 	return c
+}
+
+// wantedCount says what a count would have to be, as far as what is beside it tells.
+func (sc *scanner) wantedCount(name string, c counts) string {
+	switch {
+	case name == "completed_points":
+		return "an integer of at least 0" + sc.listed("results", "iteration_groups")
+	case name == "skipped_points":
+		return "an integer of at least 0" + sc.listed("skipped_points")
+	case c.completed >= 0 && c.skipped >= 0 && c.skipped <= math.MaxInt64-c.completed:
+		return "an integer of at least " + strconv.FormatInt(c.completed+c.skipped, 10) + ", completed_points + skipped_points"
+	}
+	return "an integer of at least 0"
+}
+
+// listed tells how many entries lists have, in brackets. Counts of a merged artifact are
+// of all ranks and say nothing about its lists.
+func (sc *scanner) listed(names ...string) string {
+	var parts []string
+	for _, name := range names {
+		if l := sc.lists[name]; l != nil && l.kind == jsonvalue.Array && !sc.merged {
+			parts = append(parts, strconv.Itoa(l.n)+" in "+name)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (there are " + strings.Join(parts, ", ") + ")"
 }
 
 // count reads a number of points. One of a merged artifact can be beyond 64 bits; it stands

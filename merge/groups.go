@@ -3,6 +3,7 @@ package merge
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/jsonstream"
@@ -134,7 +135,7 @@ func (r *groupReader) evidence() finding.Scope {
 
 // field reports a value of the group, or its absence.
 func (r *groupReader) field(rule finding.ID, tail string, f jsonstream.Field, message, expected string) {
-	r.scope().Either(rule, r.pointer(tail), f.Present(), f.Offset, r.g.off, message, expected)
+	r.scope().EitherLate(rule, tail, f.Present(), f.Offset, r.g.off, message, func() (string, string) { return r.pointer(tail), expected })
 }
 
 func (r *groupReader) read(s *jsonstream.Scanner, i int) error {
@@ -150,7 +151,7 @@ func (r *groupReader) read(s *jsonstream.Scanner, i int) error {
 		return err
 	}
 	if !ok {
-		r.all().Broken(finding.GroupID, r.pointer(""), g.off, "the iteration group is not an object", "an object")
+		r.field(finding.GroupID, "", jsonstream.Field{Kind: 'n', Offset: g.off}, "the iteration group is not an object", "an object")
 		r.index.summed = false
 		r.keep(0)
 		return nil
@@ -377,13 +378,13 @@ func (r *groupReader) takeWall(x *rankResult, fpm *protocol.FPM) {
 }
 
 func (r *groupReader) judgeRankResult(x *rankResult, object bool) {
-	tail := "/rank_results/" + strconv.Itoa(x.at)
-	if !object {
-		r.scope().Broken(finding.GroupRanks, r.pointer(tail), x.off, "the rank result is not an object", "an object")
-		return
+	pointer := func(tail string) string { return r.pointer("/rank_results/" + strconv.Itoa(x.at) + tail) }
+	report := func(rule finding.ID, tail string, f jsonstream.Field, parent int64, message, expected string) {
+		r.scope().EitherLate(rule, tail, f.Present(), f.Offset, parent, message, func() (string, string) { return pointer(tail), expected })
 	}
-	report := func(rule finding.ID, tail2 string, f jsonstream.Field, parent int64, message, expected string) {
-		r.scope().Either(rule, r.pointer(tail+tail2), f.Present(), f.Offset, parent, message, expected)
+	if !object {
+		report(finding.GroupRanks, "", jsonstream.Field{Kind: 'n', Offset: x.off}, x.off, "the rank result is not an object", "an object")
+		return
 	}
 	if !x.rank.Is(int64(x.at)) || (r.size > 0 && x.at >= r.size) {
 		want := strconv.Itoa(x.at)
@@ -396,9 +397,9 @@ func (r *groupReader) judgeRankResult(x *rankResult, object bool) {
 	case x.list.Kind != '[':
 		report(finding.GroupFPMCount, "/fpms", x.list, x.off, "the rank result has no list of FPMs", "a list of exactly one FPM")
 	case x.n != 1:
-		r.scope().Says(finding.GroupFPMCount, r.pointer(tail+"/fpms"), x.list.Offset, "the rank result has not exactly one FPM", "1 FPM", strconv.Itoa(x.n)+" FPMs")
+		r.scope().Says(finding.GroupFPMCount, pointer("/fpms"), x.list.Offset, "the rank result has not exactly one FPM", "1 FPM", strconv.Itoa(x.n)+" FPMs")
 	case !x.fpm.object:
-		r.scope().Broken(finding.GroupFPMCount, r.pointer(tail+"/fpms/0"), x.fpm.off, "the FPM is not an object", "an object")
+		r.scope().Broken(finding.GroupFPMCount, pointer("/fpms/0"), x.fpm.off, "the FPM is not an object", "an object")
 	default:
 		r.judgeFPM(x, report)
 	}
@@ -476,6 +477,31 @@ func (r *groupReader) judgeWall() {
 	}
 }
 
+// unnumbered names the ids from 1 to n that no group has: ": no group is 3".
+func (x *groupIndex) unnumbered() string {
+	var ids []string
+	more := 0
+	for i := range x.len() {
+		switch {
+		case x.position.at(i) >= 0:
+		case len(ids) < maxNamedIDs:
+			ids = append(ids, strconv.Itoa(i+1))
+		default:
+			more++
+		}
+	}
+	switch {
+	case len(ids) == 0:
+		return ""
+	case more > 0:
+		return ": no group is " + strings.Join(ids, ", ") + " (and " + strconv.Itoa(more) + " more)"
+	}
+	return ": no group is " + strings.Join(ids, " or ")
+}
+
+// maxNamedIDs is how many missing ids a message names.
+const maxNamedIDs = 8
+
 // numberGroups finds each id's group, and reports ids that are taken twice or leave a
 // gap: n ids between 1 and n, each once, leave none.
 func (r *groupReader) numberGroups() error {
@@ -503,10 +529,12 @@ func (r *groupReader) numberGroups() error {
 		return nil
 	}
 	x.numbered = false
+	missing := x.unnumbered()
 	s := r.scanner(0, x.span.Off)
 	_, _, err := s.Array(func(i int) error {
 		span, err := s.Skip()
 		if message := wrong[i]; message != "" {
+			message += missing
 			at, _ := jsonstream.Find(r.sc.f.src, span.Off, "benchmark_id")
 			r.all().Of(int64(x.ids.at(i))).Broken(finding.GroupID, "/iteration_groups/"+strconv.Itoa(i)+"/benchmark_id", at, message,
 				"the ids 1 to "+strconv.Itoa(n)+", each once")

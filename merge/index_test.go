@@ -159,3 +159,25 @@ func TestFirst(t *testing.T) {
 		t.Errorf("%+v after %d calls", f, calls)
 	}
 }
+
+// The ids that no group has are named, the first of many.
+func TestMissingIDs(t *testing.T) {
+	index := func(positions ...int32) *groupIndex {
+		x := &groupIndex{}
+		for _, p := range positions {
+			x.ids.add(1)
+			x.position.add(p)
+		}
+		return x
+	}
+	for want, x := range map[string]*groupIndex{
+		"":                     index(1, 0),
+		": no group is 3":      index(0, 2, -1),
+		": no group is 1 or 2": index(-1, -1, 0),
+		": no group is 1, 2, 3, 4, 5, 6, 7, 8 (and 2 more)": index(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1),
+	} {
+		if got := x.unnumbered(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

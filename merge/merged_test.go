@@ -223,7 +223,7 @@ func mergedLedgerVectors() []mergedVector {
 		{"unsound record", two(), nil, edits(set("/rank_warmup_evidence/1/records/0/status", `"x"`)), found(finding.WarmupRecord, 0, "/rank_warmup_evidence/1/records/0/status", "running, completed or failed", `"x"`)},
 		{"unsound range", two(), nil, edits(set("/rank_warmup_evidence/1/records/0/observed_forward_count", "6")), found(finding.WarmupCount, 0, "/rank_warmup_evidence/1/records/0/observed_forward_count", "5", "6")},
 		{"reference", two(), nil, edits(set(before, "2"), set("/results/1/fpms/0/benchmark_measurement/preparation/warmup_records_before", "2")), found(finding.WarmupReference, 1, before, "an integer from 0 to 1", "2")},
-		{"overlap", two(), nil, edits(set("/rank_warmup_evidence/1/records/0/forward_index_end", "6"), set("/rank_warmup_evidence/1/records/0/forward_index_start", "1")), found(finding.WarmupOverlap, 1, before, "every end at most 5, not 6", "1")},
+		{"overlap", two(), nil, edits(set("/rank_warmup_evidence/1/records/0/forward_index_end", "6"), set("/rank_warmup_evidence/1/records/0/forward_index_start", "1")), found(finding.WarmupOverlap, 1, before, "a forward_index_end of at most 5", "6")},
 	}
 }
 

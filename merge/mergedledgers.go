@@ -40,7 +40,7 @@ func (c *mergedCheck) judgeLedgers(size int) error {
 		return nil
 	}
 	refs := newReferences(c.groups, c.f.src, c.plain(), size)
-	refs.where = func(rank int) string { return "/" + ledgersKey + "/" + strconv.Itoa(rank) }
+	refs.where = func(rank int) (file, pointer string) { return "", "/" + ledgersKey + "/" + strconv.Itoa(rank) }
 	for _, rank := range c.source {
 		refs.take(rank, nil)
 	}

@@ -132,11 +132,11 @@ func (sc *scanner) keepResult(i int, x *result, object bool) {
 	id := int64(0)
 	scope := sc.scope
 	report := func(rule finding.ID, tail string, f jsonstream.Field, parent int64, message, expected string) {
-		scope.Either(rule, resultPointer(i, tail), f.Present(), f.Offset, parent, message, expected)
+		scope.EitherLate(rule, tail, f.Present(), f.Offset, parent, message, func() (string, string) { return resultPointer(i, tail), expected })
 	}
 	switch {
 	case !object:
-		scope.Broken(finding.ResultID, resultPointer(i, ""), x.off, "the result is not an object", "an object")
+		report(finding.ResultID, "", jsonstream.Field{Kind: 'n', Offset: x.off}, x.off, "the result is not an object", "an object")
 	case x.point.Kind != '{':
 		report(finding.ResultID, "/point", x.point, x.off, "the result has no point object", "an object")
 	case !x.id.Whole || x.id.Int < 1:

@@ -77,18 +77,20 @@ func coverageVectors() []vector {
 	const rule = finding.RankCoverage
 	const object = "an object with expected_points, completed_points and skipped_points"
 	const count = "an integer of at least 0"
+	const sum = "an integer of at least 2, completed_points + skipped_points"
+	const listed = " (there are 2 in results, 2 in iteration_groups, 0 in skipped_points)"
 	return []vector{
 		{"no coverage", two(), does(every(del("/coverage"))), broken(rule, 0, "/coverage", object, "absent", 0, 1)},
 		{"coverage a list", two(), does(only(1, set("/coverage", "[2, 2, 0]"))), broken(rule, 0, "/coverage", object, "[2,2,0]", 1)},
-		{"count missing", two(), does(every(del("/coverage/completed_points"))), broken(rule, 0, "/coverage/completed_points", count, "absent", 0, 1)},
-		{"count negative", two(), does(every(set("/coverage/expected_points", "-1"))), broken(rule, 0, "/coverage/expected_points", count, "-1", 0, 1)},
-		{"count a float", two(), does(every(set("/coverage/expected_points", "2.0"))), broken(rule, 0, "/coverage/expected_points", count, "2.0", 0, 1)},
-		{"count false", two(), does(every(set("/coverage/skipped_points", "false"))), broken(rule, 0, "/coverage/skipped_points", count, "false", 0, 1)},
+		{"count missing", two(), does(every(del("/coverage/completed_points"))), broken(rule, 0, "/coverage/completed_points", count+" (there are 2 in results, 2 in iteration_groups)", "absent", 0, 1)},
+		{"count negative", two(), does(every(set("/coverage/expected_points", "-1"))), broken(rule, 0, "/coverage/expected_points", sum, "-1", 0, 1)},
+		{"count a float", two(), does(every(set("/coverage/expected_points", "2.0"))), broken(rule, 0, "/coverage/expected_points", sum, "2.0", 0, 1)},
+		{"count false", two(), does(every(set("/coverage/skipped_points", "false"))), broken(rule, 0, "/coverage/skipped_points", count+" (there are 0 in skipped_points)", "false", 0, 1)},
 		{"more than expected", two(), does(every(set("/coverage/expected_points", "1"))), slices.Concat(
-			broken(rule, 0, "/coverage", "completed_points + skipped_points at most 1", `{"expected_points": 1,"completed_points": 2,"skipped_points": 0}`, 0, 1),
+			broken(rule, 0, "/coverage", "completed_points + skipped_points at most 1"+listed, `{"expected_points": 1,"completed_points": 2,"skipped_points": 0}`, 0, 1),
 			broken(finding.RankComplete, 0, "/coverage/completed_points", "1", "2", 0, 1))},
 		{"largest counts", two(), does(every(set("/coverage/expected_points", "9223372036854775807"), set("/coverage/skipped_points", "9223372036854775807"), set("/skipped_points", "[]"))), slices.Concat(
-			broken(rule, 0, "/coverage", "completed_points + skipped_points at most 9223372036854775807", `{"expected_points": 9223372036854775807,"completed_points": 2,"skipped_points": 9223372036854775807}`, 0, 1),
+			broken(rule, 0, "/coverage", "completed_points + skipped_points at most 9223372036854775807"+listed, `{"expected_points": 9223372036854775807,"completed_points": 2,"skipped_points": 9223372036854775807}`, 0, 1),
 			broken(finding.RankCounts, 0, "/skipped_points", "9223372036854775807 entries", "0 entries", 0, 1),
 			broken(finding.RankComplete, 0, "/coverage/completed_points", "9223372036854775807", "2", 0, 1),
 			broken(finding.RankComplete, 0, "/coverage/skipped_points", "0", "9223372036854775807", 0, 1))},
@@ -446,10 +448,10 @@ func warmupVectors() []vector {
 		{"reference to an unavailable ledger", two(), does(only(1, set(at, `{"status": "unavailable", "records": []}`))), slices.Concat(
 			broken(finding.WarmupReference, 1, group0+"1/fpms/0"+before, "null", "1", 0), broken(finding.WarmupReference, 2, "/iteration_groups/1/rank_results/1/fpms/0"+before, "null", "1", 0))},
 		{"warmup after the measurement", two(), does(only(1, set(record+"/forward_index_end", "6"), set(record+"/observed_forward_count", "6"))),
-			broken(finding.WarmupOverlap, 1, group0+"1/fpms/0"+before, "every end at most 5, not 6", "1", 0)},
+			broken(finding.WarmupOverlap, 1, group0+"1/fpms/0"+before, "a forward_index_end of at most 5", "6", 0)},
 		{"warmup running", two(), does(only(0, set(record, `{"status": "running", "validation": {"status": "not_performed"}}`))), slices.Concat(
-			broken(finding.WarmupOverlap, 1, group0+"0/fpms/0"+before, "record 0 completed or failed", "1", 0),
-			broken(finding.WarmupOverlap, 2, "/iteration_groups/1/rank_results/0/fpms/0"+before, "record 0 completed or failed", "1", 0))},
+			broken(finding.WarmupOverlap, 1, group0+"0/fpms/0"+before, "completed or failed", "running", 0),
+			broken(finding.WarmupOverlap, 2, "/iteration_groups/1/rank_results/0/fpms/0"+before, "completed or failed", "running", 0))},
 	}
 }
 

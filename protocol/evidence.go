@@ -307,7 +307,8 @@ type requests struct {
 	// Of the request at hand, the literals of its known members:
 	slot, tokens, digest []byte
 	members              int
-	unhashed             bool // a request could not be hashed, which is reported
+	src                  window // of the requests that are read again
+	unhashed             bool   // a request could not be hashed, which is reported
 }
 
 func (q *requests) begin() {

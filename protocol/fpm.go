@@ -148,12 +148,12 @@ func (r *Reader) readWorker() (hash uint64, off int64, err error) {
 }
 
 func (r *Reader) broken(rule finding.ID, tail string, off int64, message, expected string) {
-	r.p.Scope.Broken(rule, r.p.Pointer(tail), off, message, expected)
+	r.either(rule, tail, true, off, off, message, expected)
 }
 
 // either reports a value, or its absence when kind is 0.
 func (r *Reader) either(rule finding.ID, tail string, present bool, off, parent int64, message, expected string) {
-	r.p.Scope.Either(rule, r.p.Pointer(tail), present, off, parent, message, expected)
+	r.p.Scope.EitherLate(rule, tail, present, off, parent, message, func() (string, string) { return r.p.Pointer(tail), expected })
 }
 
 func (r *Reader) field(rule finding.ID, tail string, f jsonstream.Field, parent int64, message, expected string) {

@@ -386,8 +386,9 @@ func estimateVectors() []vector {
 	selected := func(want string) []said {
 		return []said{{reduction, list, "the selected samples are not those of the method", want, ""}}
 	}
-	median := func(want, actual string) []said {
-		return []said{{estimate, "/wall_time", "the retained wall_time is not the upper median of the selected raw wall times", want, actual}}
+	median := func(at, want, actual string) []said {
+		return []said{{estimate, "/wall_time", "the retained wall_time and the raw samples contradict each other: the upper median of those selected is " +
+			raws[1:] + "/" + at + "/wall_time of the same FPM, " + want + "; which of the two was changed cannot be told", want, actual}}
 	}
 	const single, last, adjacent = `"single_step"`, `"last_step"`, `"adjacent_upper_median"`
 	return []vector{
@@ -399,15 +400,15 @@ func estimateVectors() []vector {
 		{"upper median of three", edits(samples(adjacent, "[1, 2, 3]", "9", "1", "0.125", "0.25")), nil},
 		{"upper median of four", edits(samples(adjacent, "[1, 2, 3, 4]", "9", "0.25", "0.125", "0.1", "1"), set(bm+"/expected_internal_samples", "5")), nil},
 		{"within 1e-9 relative", edits(samples(single, "[0]", "1000"), set("/wall_time", "1000.0000009")), nil},
-		{"beyond 1e-9 relative", edits(samples(single, "[0]", "1000"), set("/wall_time", "1000.0000011")), median("1000", "")},
+		{"beyond 1e-9 relative", edits(samples(single, "[0]", "1000"), set("/wall_time", "1000.0000011")), median("0", "1000", "")},
 		{"within 1e-12 s", edits(samples(single, "[0]", "1e-12"), set("/wall_time", "0")), nil},
-		{"beyond 1e-12 s", edits(samples(single, "[0]", "1.1e-12"), set("/wall_time", "0")), median("1.1e-12", "")},
+		{"beyond 1e-12 s", edits(samples(single, "[0]", "1.1e-12"), set("/wall_time", "0")), median("0", "1.1e-12", "")},
 		{"an absent retained time is 0", edits(samples(single, "[0]", "0"), del("/wall_time")), nil},
-		{"retained time missing", edits(samples(single, "[0]", "0.5"), del("/wall_time")), median("0.5", "absent")},
-		{"lower median", edits(set("/wall_time", "0.125")), median("0.25", "")},
+		{"retained time missing", edits(samples(single, "[0]", "0.5"), del("/wall_time")), median("0", "0.5", "absent")},
+		{"lower median", edits(set("/wall_time", "0.125")), median("2", "0.25", "")},
 		{"retained time no number", edits(set("/wall_time", "null")), nil}, // that is group.wall-time
 		{"selected sample without a time", edits(set(raws+"/2/wall_time", `"0.25"`)), []said{{finding.SampleTiming, raws + "/2/wall_time", "the raw wall_time is not a finite number of at least 0", "seconds, at least 0", ""}}},
-		{"other sample without a time", edits(set(raws+"/0/wall_time", "-1"), set("/wall_time", "0.5")), append(median("0.25", ""), said{finding.SampleTiming, raws + "/0/wall_time", "the raw wall_time is not a finite number of at least 0", "seconds, at least 0", ""})},
+		{"other sample without a time", edits(set(raws+"/0/wall_time", "-1"), set("/wall_time", "0.5")), append(median("2", "0.25", ""), said{finding.SampleTiming, raws + "/0/wall_time", "the raw wall_time is not a finite number of at least 0", "seconds, at least 0", ""})},
 		{"no estimate", edits(del(ratio)), none("absent")},
 		{"estimate null", edits(set(ratio, "null")), none("")},
 		{"indices missing", edits(del(list)), empty("absent")},

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -222,19 +223,19 @@ func (r *Reader) judgeEstimate() {
 		return
 	}
 	retained, ok := r.fpm.WallTime()
-	selected := make([]float64, len(m.indices))
-	for i, at := range m.indices {
-		selected[i] = m.walls[at]
-		ok = ok && !math.IsNaN(selected[i])
+	for _, at := range m.indices {
+		ok = ok && !math.IsNaN(m.walls[at])
 	}
 	if !ok {
 		return
 	}
-	slices.Sort(selected)
-	median := selected[len(selected)/2]
-	if !IsClose(retained, median, 1e-9, 1e-12) {
+	selected := slices.Clone(m.indices)
+	slices.SortStableFunc(selected, func(a, b int64) int { return cmp.Compare(m.walls[a], m.walls[b]) })
+	at := selected[len(selected)/2]
+	if median := m.walls[at]; !IsClose(retained, median, 1e-9, 1e-12) {
 		r.either(finding.SampleEstimate, "/wall_time", r.fpm.Wall.Kind != 0, r.fpm.Wall.Offset, r.fpm.Offset,
-			"the retained wall_time is not the upper median of the selected raw wall times", strconv.FormatFloat(median, 'g', -1, 64))
+			"the retained wall_time and the raw samples contradict each other: the upper median of those selected is "+
+				rawTail(int(at), "/wall_time")[1:]+" of the same FPM, "+formatFloat(median)+"; which of the two was changed cannot be told", formatFloat(median))
 	}
 }
 

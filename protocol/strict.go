@@ -13,11 +13,18 @@ func itoa(n int) string { return strconv.Itoa(n) }
 func lastPart(mode string) string { return mode[strings.LastIndexByte(mode, '.')+1:] }
 
 func (r *EvidenceReader) broken(tail string, off int64, message, expected string) {
-	r.at.Scope.Broken(finding.MeasurementStrict, r.at.Pointer(measurementTail+tail), off, message, expected)
+	r.either(tail, true, off, off, message, expected)
 }
 
 func (r *EvidenceReader) field(tail string, f jsonstream.Field, parent int64, message, expected string) {
-	r.at.Scope.Either(finding.MeasurementStrict, r.at.Pointer(measurementTail+tail), f.Present(), f.Offset, parent, message, expected)
+	r.either(tail, f.Present(), f.Offset, parent, message, expected)
+}
+
+// either reports a value of the measurement, or its absence.
+func (r *EvidenceReader) either(tail string, present bool, off, parent int64, message, expected string) {
+	r.at.Scope.EitherLate(finding.MeasurementStrict, tail, present, off, parent, message, func() (string, string) {
+		return r.at.Pointer(measurementTail + tail), expected
+	})
 }
 
 // judge applies measurement.strict to the measurement that was read. Requests and raw
@@ -58,19 +65,23 @@ func (r *EvidenceReader) judgeRecorded() {
 }
 
 func (r *EvidenceReader) judgeRequest(x *request) {
-	tail := func(name string) string { return "/prompts/requests/" + itoa(x.at) + name }
+	field := func(name string, f jsonstream.Field, message, expected string) {
+		r.at.Scope.EitherLate(finding.MeasurementStrict, name, f.Present(), f.Offset, x.off, message, func() (string, string) {
+			return r.at.Pointer(measurementTail + "/prompts/requests/" + itoa(x.at) + name), expected
+		})
+	}
 	if !x.object {
-		r.broken(tail(""), x.off, "the request is not an object", "an object")
+		field("", jsonstream.Field{Kind: 'n', Offset: x.off}, "the request is not an object", "an object")
 		return
 	}
 	if !x.slot.IsInteger(int64(x.at)) {
-		r.field(tail("/slot"), x.slot, x.off, "slot is not the request's position", itoa(x.at))
+		field("/slot", x.slot, "slot is not the request's position", itoa(x.at))
 	}
 	if !x.tokens.NonNegative() {
-		r.field(tail("/num_tokens"), x.tokens, x.off, "num_tokens is not a token count", "an integer of at least 0")
+		field("/num_tokens", x.tokens, "num_tokens is not a token count", "an integer of at least 0")
 	}
 	if !x.hex {
-		r.field(tail("/sha256"), x.digest, x.off, "the request's hash is not a SHA-256", "64 lower-case hexadecimal digits")
+		field("/sha256", x.digest, "the request's hash is not a SHA-256", "64 lower-case hexadecimal digits")
 	}
 }
 

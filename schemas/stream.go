@@ -110,7 +110,9 @@ func (r *reading) check(schema *jsonschema.Schema, value any, at *spot, subject 
 	for _, v := range r.judge.check(schema, value) {
 		offset := at.find(v.Pointer)
 		v.Pointer = string(r.pointer) + v.Pointer
-		v.Message = subject + v.Message
+		if subject != "" {
+			v.Message, v.Expected = subject+v.Message, "" // the value is another one
+		}
 		r.fn(Located{v, offset})
 	}
 }

@@ -24,6 +24,9 @@ type Violation struct {
 	Pointer string // JSON Pointer of the value; of its parent when a key is missing
 	Keyword string // of JSON Schema: "type", "required", "minimum"
 	Message string // for people; holds no text of the document
+	// Expected is what the value should be, in the schema's spelling: "at least 0"; empty
+	// where the schema has no short word for it.
+	Expected string
 }
 
 // SyntaxError says that a document is not one strict JSON text: UTF-8, no key twice, and
@@ -218,39 +221,73 @@ func (v *Validator) violations(list []Violation, e *jsonschema.ValidationError) 
 		pointer = e.InstanceLocation
 	}
 	_, keyword, _ := cutLast(e.KeywordLocation)
-	message := v.message(keyword, e)
+	expected := v.expected(keyword, e)
+	message := message(keyword, expected, e)
 	if strings.Contains(e.KeywordLocation, "/propertyNames/") {
-		message = "the key " + message
+		message, expected = "the key "+message, "" // the value is the object
 	}
-	return append(list, Violation{pointer, keyword, message})
+	return append(list, Violation{pointer, keyword, message, expected})
 }
 
-// message says what the schema wants in its own spelling. The messages of the library
-// repeat values of the document, and numbers as float64.
-func (v *Validator) message(keyword string, e *jsonschema.ValidationError) string {
-	want := v.lookup(e.AbsoluteKeywordLocation)
+// message says what is wrong. The messages of the library repeat values of the document,
+// and numbers as float64.
+func message(keyword, expected string, e *jsonschema.ValidationError) string {
 	switch keyword {
-	case "const":
-		return "must be " + jsonText(want)
-	case "enum":
-		return "must be one of " + jsonText(want)
-	case "minimum":
-		return "must be at least " + jsonText(want)
-	case "maximum":
-		return "must be at most " + jsonText(want)
+	case "const", "enum", "minimum", "maximum":
+		return "must be " + expected
 	case "pattern":
-		return "must match " + jsonText(want)
-	case "minItems":
-		return "must have at least " + jsonText(want) + " elements"
-	case "maxItems":
-		return "must have at most " + jsonText(want) + " elements"
-	case "minProperties":
-		return "must have at least " + jsonText(want) + " keys"
-	case "maxProperties":
-		return "must have at most " + jsonText(want) + " keys"
+		return "must match " + strings.TrimPrefix(expected, matching)
+	case "minItems", "maxItems", "minProperties", "maxProperties":
+		return "must have " + expected
 	default:
 		return e.Message
 	}
+}
+
+const matching = "text that matches " // a pattern
+
+// expected says what the schema wants, in its own spelling.
+func (v *Validator) expected(keyword string, e *jsonschema.ValidationError) string {
+	want := v.lookup(e.AbsoluteKeywordLocation)
+	switch keyword {
+	case "const":
+		return jsonText(want)
+	case "enum":
+		return "one of " + jsonText(want)
+	case "minimum":
+		return "at least " + jsonText(want)
+	case "maximum":
+		return "at most " + jsonText(want)
+	case "pattern":
+		return matching + jsonText(want)
+	case "minItems":
+		return "at least " + jsonText(want) + " elements"
+	case "maxItems":
+		return "at most " + jsonText(want) + " elements"
+	case "minProperties":
+		return "at least " + jsonText(want) + " keys"
+	case "maxProperties":
+		return "at most " + jsonText(want) + " keys"
+	case "type":
+		return typeNames(want)
+	default:
+		return ""
+	}
+}
+
+// typeNames returns the types of a schema in words.
+func typeNames(want any) string {
+	list, isList := want.([]any)
+	if !isList {
+		list = []any{want}
+	}
+	var names []string
+	for _, t := range list {
+		if name, ok := t.(string); ok {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " or ")
 }
 
 // jsonText returns the JSON text of a part of a schema.

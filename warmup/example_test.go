@@ -31,9 +31,9 @@ func Example() {
 	count := func(n int64) jsonstream.Field { return jsonstream.Field{Kind: '0', Int: n, Integer: true} }
 	point := warmup.NewReference(count(2), count(11))
 	fmt.Println(ledger.Records(), ledger.Reference(point) == warmup.Breach{})
-	fmt.Println(ledger.Overlap(point).Expected)
+	fmt.Println(ledger.Overlap(point).Breach("of rank 0").Message)
 	// Output:
 	// warmup.count at /warmup_evidence/records/0/observed_forward_count: observed_forward_count is not the length of the record's range, expected 5
 	// 2 true
-	// every end at most 11, not 12
+	// a warmup record that this measurement counts as over reaches into it: record 1 of rank 0 ends at forward index 12, the measurement starts at 11
 }

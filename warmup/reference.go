@@ -2,6 +2,7 @@ package warmup
 
 import (
 	"math"
+	"sort"
 	"strconv"
 
 	"github.com/fpm-project/fpm/internal/jsonstream"
@@ -45,12 +46,13 @@ func NewReference(before, forward jsonstream.Field) Reference {
 // Breach says how a reference breaks a rule; the zero Breach says that it does not.
 type Breach struct {
 	Message, Expected string
+	Actual            string // empty where it is what stands at the reference
 }
 
 // Remote judges the reference of a rank whose ledger was not loaded (warmup.reference).
 func (r Reference) Remote() Breach {
 	if r.Before == beforeUnsound {
-		return Breach{"warmup_records_before is neither null nor a count", "null or an integer of at least 0"}
+		return Breach{Message: "warmup_records_before is neither null nor a count", Expected: "null or an integer of at least 0"}
 	}
 	return Breach{}
 }
@@ -61,25 +63,52 @@ func (l *Ledger) Reference(r Reference) Breach {
 	case r.Before == beforeNothing:
 		return Breach{}
 	case !l.Recorded && r.Before != beforeNull:
-		return Breach{"a measurement refers to records of an unavailable ledger", "null"}
+		return Breach{Message: "a measurement refers to records of an unavailable ledger", Expected: "null"}
 	case l.Recorded && (r.Before < 0 || int(r.Before) > l.Records()):
-		return Breach{"warmup_records_before is not a number of records of the rank's ledger", "an integer from 0 to " + strconv.Itoa(l.Records())}
+		return Breach{Message: "warmup_records_before is not a number of records of the rank's ledger", Expected: "an integer from 0 to " + strconv.Itoa(l.Records())}
 	}
 	return Breach{}
 }
 
+// Overlapping is the first record that reaches into a measurement which counts it as over.
+// The zero Overlapping says that none does.
+type Overlapping struct {
+	Found   bool
+	Record  int   // position in the ledger
+	Running bool  // it has not ended; else it ended too late
+	End     int64 // its forward_index_end, where it is not running
+	Forward int64 // the measurement's first forward_index, where the record is not running
+}
+
 // Overlap judges whether the records before a measurement had ended when its first
 // sample ran (warmup.overlap). The reference itself must be sound.
-func (l *Ledger) Overlap(r Reference) Breach {
+func (l *Ledger) Overlap(r Reference) Overlapping {
 	n := int(r.Before)
 	if !l.Recorded || n <= 0 || n > l.Records() {
-		return Breach{}
+		return Overlapping{}
 	}
 	if l.running < n {
-		return Breach{"a warmup record before this measurement is still running", "record " + strconv.Itoa(l.running) + " completed or failed"}
+		return Overlapping{Found: true, Record: l.running, Running: true}
 	}
-	if end := l.ends[n-1]; r.Forward != noForward && end > r.Forward {
-		return Breach{"a warmup record before this measurement ends after its first forward pass", "every end at most " + strconv.FormatInt(r.Forward, 10) + ", not " + strconv.FormatInt(end, 10)}
+	if r.Forward == noForward || l.ends[n-1] <= r.Forward {
+		return Overlapping{}
 	}
-	return Breach{}
+	// Each of ends is the largest so far: the first one beyond is its own record's.
+	first := sort.Search(n, func(i int) bool { return l.ends[i] > r.Forward })
+	return Overlapping{Found: true, Record: first, End: l.ends[first], Forward: r.Forward}
+}
+
+// Breach says how a record overlaps a measurement. Where names the ledger's place: what
+// stands in the message between "record 3" and what is wrong with it.
+func (o Overlapping) Breach(where string) Breach {
+	record := "record " + strconv.Itoa(o.Record) + " " + where
+	end, first := strconv.FormatInt(o.End, 10), strconv.FormatInt(o.Forward, 10)
+	switch {
+	case !o.Found:
+		return Breach{}
+	case o.Running:
+		return Breach{"a warmup record that this measurement counts as over is not: " + record + " is running", "completed or failed", "running"}
+	}
+	return Breach{"a warmup record that this measurement counts as over reaches into it: " + record + " ends at forward index " + end + ", the measurement starts at " + first,
+		"a forward_index_end of at most " + first, end}
 }

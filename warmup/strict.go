@@ -90,7 +90,9 @@ func (r *strict) judge(x *Record) {
 }
 
 func (r *strict) field(x *Record, name string, f jsonstream.Field, message, expected string) {
-	r.scope.Either(finding.WarmupStrict, pointer+"/records/"+strconv.Itoa(x.At)+"/"+name, f.Present(), f.Offset, x.Offset, message, expected)
+	r.scope.EitherLate(finding.WarmupStrict, name, f.Present(), f.Offset, x.Offset, message, func() (string, string) {
+		return pointer + "/records/" + strconv.Itoa(x.At) + "/" + name, expected
+	})
 }
 
 func (r *strict) judgeKind(x *Record) (known bool) {

@@ -108,9 +108,17 @@ func (r *reader) field(rule finding.ID, tail string, f jsonstream.Field, parent 
 	r.scope.Either(rule, r.at+tail, f.Present(), f.Offset, parent, message, expected)
 }
 
+// of reports a value of a record. Its pointer is made only if it is wanted: a ledger can
+// have a million records.
+func (r *reader) of(x *record, rule finding.ID, tail string, f jsonstream.Field, parent int64, message, expected string) {
+	r.scope.EitherLate(rule, tail, f.Present(), f.Offset, parent, message, func() (string, string) {
+		return r.at + "/records/" + strconv.Itoa(x.at) + tail, expected
+	})
+}
+
 // record is one ledger record while it is read.
 type record struct {
-	tail       string
+	at         int // position in records
 	off        int64
 	status     jsonstream.Field
 	state      string
@@ -122,7 +130,7 @@ type record struct {
 }
 
 func (r *reader) record(i int) error {
-	x := record{tail: "/records/" + strconv.Itoa(i)}
+	x := record{at: i}
 	off, ok, err := r.s.Object(func(name []byte) (err error) {
 		switch string(name) {
 		case "status":
@@ -153,7 +161,7 @@ func (r *reader) record(i int) error {
 	}
 	x.off = off
 	if !ok {
-		r.scope.Broken(finding.WarmupRecord, r.at+x.tail, off, "the record is not an object", "an object")
+		r.of(&x, finding.WarmupRecord, "", jsonstream.Field{Kind: 'n', Offset: off}, off, "the record is not an object", "an object")
 	} else {
 		r.judgeState(&x)
 		r.judgeRange(&x)
@@ -189,10 +197,10 @@ func (r *reader) judgeState(x *record) {
 	case "running", "completed", "failed":
 	default:
 		known = false
-		r.field(finding.WarmupRecord, x.tail+"/status", x.status, x.off, "the record's status is not known", "running, completed or failed")
+		r.of(x, finding.WarmupRecord, "/status", x.status, x.off, "the record's status is not known", "running, completed or failed")
 	}
 	if x.validation.Kind != '{' {
-		r.field(finding.WarmupRecord, x.tail+"/validation", x.validation, x.off, "the record has no validation object", "an object")
+		r.of(x, finding.WarmupRecord, "/validation", x.validation, x.off, "the record has no validation object", "an object")
 		return
 	}
 	want := ""
@@ -204,12 +212,12 @@ func (r *reader) judgeState(x *record) {
 	case "not_performed":
 		return
 	default:
-		r.field(finding.WarmupRecord, x.tail+"/validation/status", x.verdictAt, x.validation.Offset,
+		r.of(x, finding.WarmupRecord, "/validation/status", x.verdictAt, x.validation.Offset,
 			"the validation's status is not known", "passed, failed or not_performed")
 		return
 	}
 	if known && x.state != want {
-		r.scope.Broken(finding.WarmupRecord, r.at+x.tail+"/validation/status", x.verdictAt.Offset,
+		r.of(x, finding.WarmupRecord, "/validation/status", x.verdictAt, x.off,
 			"a validation that "+x.verdict+" does not go with a record that is "+strconv.Quote(x.state), "a record that is "+want)
 	}
 }
@@ -223,23 +231,23 @@ func (r *reader) judgeRange(x *record) {
 	}{{"forward_index_start", x.start}, {"forward_index_end", x.end}} {
 		if !f.value.Null() && !f.value.NonNegative() {
 			sound = false
-			r.field(finding.WarmupRange, x.tail+"/"+f.name, f.value, x.off, f.name+" is neither null nor a forward index", "null or an integer of at least 0 (below 2^63)")
+			r.of(x, finding.WarmupRange, "/"+f.name, f.value, x.off, f.name+" is neither null nor a forward index", "null or an integer of at least 0 (below 2^63)")
 		}
 	}
 	known := sound && x.start.Integer && x.end.Integer
 	switch {
 	case known && x.end.Int < x.start.Int:
 		known = false
-		r.field(finding.WarmupRange, x.tail+"/forward_index_end", x.end, x.off, "the record ends before it starts", "at least "+strconv.FormatInt(x.start.Int, 10))
+		r.of(x, finding.WarmupRange, "/forward_index_end", x.end, x.off, "the record ends before it starts", "at least "+strconv.FormatInt(x.start.Int, 10))
 	case x.state == "completed" && x.end.Null():
-		r.field(finding.WarmupRange, x.tail+"/forward_index_end", x.end, x.off, "a completed record has no end", "an integer of at least 0")
+		r.of(x, finding.WarmupRange, "/forward_index_end", x.end, x.off, "a completed record has no end", "an integer of at least 0")
 	}
 	switch {
 	case x.count.Null():
 	case !x.count.NonNegative():
-		r.field(finding.WarmupCount, x.tail+"/observed_forward_count", x.count, x.off, "observed_forward_count is neither null nor a count", "null or an integer of at least 0")
+		r.of(x, finding.WarmupCount, "/observed_forward_count", x.count, x.off, "observed_forward_count is neither null nor a count", "null or an integer of at least 0")
 	case known && x.count.Int != x.end.Int-x.start.Int:
-		r.field(finding.WarmupCount, x.tail+"/observed_forward_count", x.count, x.off, "observed_forward_count is not the length of the record's range",
+		r.of(x, finding.WarmupCount, "/observed_forward_count", x.count, x.off, "observed_forward_count is not the length of the record's range",
 			strconv.FormatInt(x.end.Int-x.start.Int, 10))
 	}
 }

@@ -270,10 +270,10 @@ func TestReference(t *testing.T) {
 	empty, _ := read(t, `{"status": "recorded", "records": []}`)
 	unavailable, _ := read(t, `{"status": "unavailable", "records": []}`)
 	notACount := func(n int) Breach {
-		return Breach{"warmup_records_before is not a number of records of the rank's ledger", fmt.Sprintf("an integer from 0 to %d", n)}
+		return Breach{Message: "warmup_records_before is not a number of records of the rank's ledger", Expected: fmt.Sprintf("an integer from 0 to %d", n)}
 	}
-	refers := Breach{"a measurement refers to records of an unavailable ledger", "null"}
-	unsound := Breach{"warmup_records_before is neither null nor a count", "null or an integer of at least 0"}
+	refers := Breach{Message: "a measurement refers to records of an unavailable ledger", Expected: "null"}
+	unsound := Breach{Message: "warmup_records_before is neither null nor a count", Expected: "null or an integer of at least 0"}
 	ok := Breach{}
 	for _, c := range []struct {
 		before                                string
@@ -302,7 +302,7 @@ func TestReference(t *testing.T) {
 	}
 	none := NoReference()
 	for _, l := range []*Ledger{recorded, empty, unavailable} {
-		if l.Reference(none) != ok || l.Overlap(none) != ok {
+		if l.Reference(none) != ok || l.Overlap(none).Found {
 			t.Error("a missing measurement refers to something")
 		}
 	}
@@ -319,11 +319,9 @@ func TestOverlap(t *testing.T) {
 		l, _ := read(t, `{"status": "recorded", "records": [`+strings.Join(records, ",")+`]}`)
 		return l
 	}
-	running := func(i int) Breach {
-		return Breach{"a warmup record before this measurement is still running", fmt.Sprintf("record %d completed or failed", i)}
-	}
-	late := func(forward, end int) Breach {
-		return Breach{"a warmup record before this measurement ends after its first forward pass", fmt.Sprintf("every end at most %d, not %d", forward, end)}
+	running := func(i int) Overlapping { return Overlapping{Found: true, Record: i, Running: true} }
+	late := func(i int, forward, end int64) Overlapping {
+		return Overlapping{Found: true, Record: i, End: end, Forward: forward}
 	}
 	long := ledger(record("completed", "5"), record("completed", "30"), record("failed", "9"), record("running", "null"), record("completed", "40"))
 	unended := ledger(record("failed", "null"), record("failed", `"x"`), record("completed", "7"))
@@ -331,29 +329,42 @@ func TestOverlap(t *testing.T) {
 	for _, c := range []struct {
 		ledger          *Ledger
 		before, forward string
-		want            Breach
+		want            Overlapping
 	}{
-		{long, "0", "0", Breach{}},
-		{long, "1", "5", Breach{}}, // an end is exclusive
-		{long, "1", "4", late(4, 5)},
-		{long, "2", "30", Breach{}},
-		{long, "2", "29", late(29, 30)},
-		{long, "3", "29", late(29, 30)}, // the largest end counts, not the last
-		{long, "3", "30", Breach{}},
+		{long, "0", "0", Overlapping{}},
+		{long, "1", "5", Overlapping{}}, // an end is exclusive
+		{long, "1", "4", late(0, 4, 5)},
+		{long, "2", "30", Overlapping{}},
+		{long, "2", "29", late(1, 29, 30)},
+		{long, "3", "29", late(1, 29, 30)}, // the largest end counts, not the last
+		{long, "3", "1", late(0, 1, 5)},    // of several records it is the first
+		{long, "3", "30", Overlapping{}},
 		{long, "4", "30", running(3)},
 		{long, "5", "1", running(3)},
-		{long, "6", "1", Breach{}}, // no sound reference: warmup.reference
-		{long, "null", "1", Breach{}},
-		{long, "-1", "1", Breach{}},
-		{long, "2", "null", Breach{}}, // the first sample is reported by itself
-		{long, "2", "-3", Breach{}},
-		{long, "2", "", Breach{}},
-		{unended, "2", "0", Breach{}},
-		{unended, "3", "6", late(6, 7)},
-		{unavailable, "3", "0", Breach{}},
+		{long, "6", "1", Overlapping{}}, // no sound reference: warmup.reference
+		{long, "null", "1", Overlapping{}},
+		{long, "-1", "1", Overlapping{}},
+		{long, "2", "null", Overlapping{}}, // the first sample is reported by itself
+		{long, "2", "-3", Overlapping{}},
+		{long, "2", "", Overlapping{}},
+		{unended, "2", "0", Overlapping{}},
+		{unended, "3", "6", late(2, 6, 7)},
+		{unavailable, "3", "0", Overlapping{}},
 	} {
 		if got := c.ledger.Overlap(NewReference(field(t, c.before), field(t, c.forward))); got != c.want {
 			t.Errorf("%s records before forward pass %s: %+v, want %+v", c.before, c.forward, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		o    Overlapping
+		want Breach
+	}{
+		{Overlapping{}, Breach{}},
+		{running(3), Breach{"a warmup record that this measurement counts as over is not: record 3 of x is running", "completed or failed", "running"}},
+		{late(1, 29, 30), Breach{"a warmup record that this measurement counts as over reaches into it: record 1 of x ends at forward index 30, the measurement starts at 29", "a forward_index_end of at most 29", "30"}},
+	} {
+		if got := c.o.Breach("of x"); got != c.want {
+			t.Errorf("%+v, want %+v", got, c.want)
 		}
 	}
 }
@@ -404,7 +415,7 @@ func FuzzRead(f *testing.F) {
 			if sound := l.Reference(r) == (Breach{}); sound != within {
 				t.Errorf("%d of %d records: reference sound %t", numbers[i], l.Records(), sound)
 			}
-			if l.Overlap(r) != (Breach{}) && !within {
+			if l.Overlap(r).Found && !within {
 				t.Error("an overlap with records that do not exist")
 			}
 		}

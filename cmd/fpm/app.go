@@ -90,18 +90,16 @@ func (a *app) finishAside(r *report.Report) error {
 	return nil
 }
 
-// print prints a report: what could not be done on standard error, where people read it,
-// everything else on standard output. Errors are not those of the streams.
+// print prints a report on standard output, and on standard error what people must see
+// wherever the other one goes. Errors are not those of the streams.
 func (a *app) print(r *report.Report) error {
 	a.dress(r)
 	err := report.Print(a.stdout, a.opts.format, r, report.TextOptions{Color: a.color(a.stdout.w)})
 	if err != nil && a.stdout.err == nil {
 		return err // those of the stream are told at the end
 	}
-	if a.opts.format == report.Text {
-		// With standard error gone there is nowhere left to say so.
-		_ = report.PrintFatal(a.stderr, r, report.TextOptions{Color: a.color(a.stderr)})
-	}
+	// With standard error gone there is nowhere left to say so.
+	_ = report.PrintAside(a.stderr, a.opts.format, r, report.TextOptions{Color: a.color(a.stderr)})
 	return nil
 }
 

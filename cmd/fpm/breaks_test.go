@@ -16,28 +16,6 @@ import (
 	"github.com/fpm-project/fpm/internal/simulate"
 )
 
-// checking returns what checks a rule: arguments of fpm before the directory of a run.
-func checking(rule finding.Rule) []string {
-	switch rule.ID {
-	case finding.SchemaViolation:
-		return []string{"validate", "--schema"}
-	case finding.ProbeUnobserved:
-		return []string{"validate", "--require", "observed"}
-	case finding.ProbeDisagree:
-		return []string{"validate", "--require", "agree"}
-	case finding.ProbeIncomplete:
-		return []string{"validate", "--require", "complete"}
-	case finding.TraceProducer:
-		return []string{"validate", "--expect-producers", "2"}
-	case finding.TraceRank:
-		return []string{"validate", "--expect-ranks", "0-1"}
-	}
-	if rule.Level == finding.Strict {
-		return []string{"validate", "--strict"}
-	}
-	return []string{"validate"}
-}
-
 // outcome is what a command says of a run.
 type outcome struct {
 	status   exitcode.Code

@@ -33,7 +33,7 @@ type step struct {
 
 // TestCIPage runs what docs/ci.md shows: against a sound run every pipeline succeeds, and
 // against a broken one it fails with the exit status of a rejected artifact, its reports
-// written all the same.
+// written all the same, and without artifacts with that of what is missing.
 func TestCIPage(t *testing.T) {
 	for _, program := range []string{"bash", "go"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -137,13 +137,16 @@ func (w *workplace) check(t *testing.T, p pipeline) {
 			checkReport(t, filepath.Join(dir, name), string(rule))
 		}
 	}
-	empty := t.TempDir()
+	if p.name == "pre-commit" { // which runs nothing then
+		return
+	}
+	empty, missing := t.TempDir(), t.TempDir()
 	if err := os.Mkdir(filepath.Join(empty, "results"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if p.name != "pre-commit" { // which runs nothing then
-		if out, code := w.run(t, empty, p.steps[0]); code == 0 {
-			t.Errorf("%s succeeds without artifacts:\n%s", p.name, out)
+	for dir, want := range map[string]int{empty: 2, missing: 3} {
+		if out, code := w.run(t, dir, p.steps[0]); code != want {
+			t.Errorf("%s: exit status %d without artifacts, want %d:\n%s", p.name, code, want, out)
 		}
 	}
 }
@@ -389,5 +392,39 @@ func TestActionTakesInputsApart(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil {
 		t.Error("an input was run")
+	}
+}
+
+// TestActionAnnotatesInAnyCase: whatever becomes of the SARIF file, annotations say what is
+// wrong, and the exit status is the worse of both.
+func TestActionAnnotatesInAnyCase(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("the action needs bash")
+	}
+	w := newWorkplace(t)
+	dir := t.TempDir()
+	for name, rule := range map[string]finding.ID{"sound": "", "broken": finding.TimingExceeds} {
+		if _, err := simulate.Run(t.Context(), simulate.Options{Dir: filepath.Join(dir, name), Ranks: 1, Points: 1, Raw: 1, Break: rule}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		paths, sarif, says string
+		want               int
+	}{
+		{"sound", "out.sarif", "::notice ", 0},
+		{"broken", "out.sarif", "title=timing.exceeds", 1},
+		{"empty", "out.sarif", "::error file=empty,title=fpm validate::the directory is empty", 2},
+		{"nowhere", "out.sarif", "::error file=nowhere,title=fpm validate::no such file", 3},
+		{"sound", "no/out.sarif", "::notice ", 3},
+		{"broken", "no/out.sarif", "title=timing.exceeds", 3},
+	} {
+		check := w.action(t, map[string]any{"paths": c.paths, "sarif": c.sarif})[1]
+		if out, code := w.run(t, dir, check); code != c.want || !strings.Contains(out, c.says) {
+			t.Errorf("%s into %s: exit status %d, want %d and %q:\n%s", c.paths, c.sarif, code, c.want, c.says, out)
+		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
+	"github.com/fpm-project/fpm/internal/inspect"
 )
 
 // TestDocs compares docs with what the tree of commands and the tables say. The
@@ -42,6 +43,20 @@ func TestDocs(t *testing.T) {
 	for _, name := range generated(t, dir) {
 		if _, ok := want[name]; !ok {
 			t.Errorf("docs/%s belongs to no command: remove it", name)
+		}
+	}
+}
+
+// The page that the note not-concluded names has it at length.
+func TestEvidencePage(t *testing.T) {
+	text, err := os.ReadFile("../../docs/evidence.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := strings.Join(strings.Fields(string(text)), " ")
+	for _, statement := range inspect.NotConcluded() {
+		if !strings.Contains(page, statement) {
+			t.Errorf("docs/evidence.md does not say: %s", statement)
 		}
 	}
 }

@@ -13,7 +13,8 @@ import (
 const rootHelp = `fpm works on the artifacts of self-benchmark runs: one JSON file per data-parallel
 rank, with a forward-pass metric for every measured point and the evidence that
 belongs to it. It says whether the files are one run, names everything that is
-wrong with file, place and rule, and merges them.
+wrong with file, place and rule, and merges them (merge). It checks artifacts of
+every kind and explains them (validate), and shows what they say (show).
 
 Every command works offline, but for what names an address: probe-report --url asks a
 server, and serve is one.`
@@ -56,7 +57,7 @@ func (a *app) addFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.Var((*formatFlag)(&a.opts.format), "format", "form of the report on standard output: "+formatNames())
 	flags.UintVar(&a.opts.maxFindings, "max-findings", a.opts.maxFindings, "print at most `N` findings; 0 prints all")
-	flags.BoolVarP(&a.opts.quiet, "quiet", "q", false, "no progress and no warnings")
+	flags.BoolVarP(&a.opts.quiet, "quiet", "q", false, "no progress, no warnings and no notes")
 	flags.BoolVar(&a.opts.noColor, "no-color", false, "no colour, even on a terminal")
 	complete := cobra.FixedCompletions(strings.Split(formatNames(), ", "), cobra.ShellCompDirectiveNoFileComp)
 	if err := root.RegisterFlagCompletionFunc("format", complete); err != nil {

@@ -36,7 +36,7 @@ changes the exit status.`,
 			}
 			rule, ok := finding.Lookup(finding.ID(args[0]))
 			if !ok {
-				return mistyped(cmd, fmt.Sprintf("no rule %q", args[0]), args[0], ruleIDs())
+				return mistypedRule(fmt.Sprintf("no rule %q", args[0]), args[0])
 			}
 			return a.finish(explainRule(rule))
 		},

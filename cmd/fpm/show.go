@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,12 +18,17 @@ const showHelp = `Show what artifacts say, in tables: the run (model, versions, 
 coverage, timing), what is worth knowing about it, and its points with wall time, graph
 dispatch and the skew between ranks.
 
+Skew is the slowest rank's wall time over the lower median of the ranks' wall times,
+which of two ranks is the faster one's. A raw sample is called slow above 3 times the
+lower median of its point's raw samples on its rank. The retained wall time of a point is
+the producer's own, the upper median of the samples that its estimate names.
+
 PATH is a rank artifact, a merged artifact, a worker-probe sidecar or a segment of a
 trace, told by its content. One path may be a base path: rank 0's file, beside which the
 other ranks' files are found by name, or a directory, which stands for
-` + artifact.DefaultName + ` in it, or else for the trace in it. Rank artifacts together
-are shown as one run. A path can also be the prefix of a recording; the files of traces
-together are summarised as by 'fpm trace stats'.
+` + artifact.DefaultName + ` in it, or else for the trace in it. Rank artifacts of one run
+are shown together, several runs one after the other. A path can also be the prefix of a
+recording; the files of traces together are summarised as by 'fpm trace stats'.
 
 show judges nothing: whatever can be read is shown, sound or not, and the exit status
 is 0. 'fpm validate' judges. What does not fit the terminal is left out, and a line
@@ -33,6 +39,9 @@ const showExample = `  # the run, what is worth knowing about it, and its first 
 
   # every point of a merged artifact
   fpm show results/benchmark_results_merged.json --points --all
+
+  # the points at which ranks differ most
+  fpm show results/ --points --sort skew
 
   # warmup records between the measured points, rank by rank
   fpm show results/ --warmup
@@ -50,6 +59,7 @@ const showExample = `  # the run, what is worth knowing about it, and its first 
 type showFlags struct {
 	sel    show.Selection
 	sample uint64
+	sort   string
 	all    bool
 	limit  uint
 }
@@ -82,6 +92,7 @@ func newShow(a *app) *cobra.Command {
 	flags.BoolVar(&opt.sel.Warmup, "warmup", false, "show the warmup records between the points, rank by rank")
 	flags.BoolVar(&opt.sel.Engine, "engine", false, "show the engine block, and where ranks differ in it")
 	flags.Uint64Var(&opt.sample, "samples", 0, "show the raw samples of the point of this benchmark `ID`")
+	flags.StringVar(&opt.sort, "sort", string(show.ByExecution), "`KEY` to sort the points by: order (of execution), wall (longest first) or skew (largest first)")
 	flags.BoolVar(&opt.all, "all", false, "show all rows of the tables")
 	flags.UintVar(&opt.limit, "limit", 0, "show at most `N` rows of each table (usually 10 beside other parts, else 100)")
 	return cmd
@@ -92,6 +103,8 @@ func (f *showFlags) check(cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed
 	f.sel.Samples = changed("samples")
 	switch {
+	case !slices.Contains(show.Orders(), show.Order(f.sort)):
+		return usage("--sort takes order, wall or skew, not " + strconv.Quote(f.sort))
 	case changed("samples") && (f.sample == 0 || f.sample > 1<<62):
 		return usage("--samples takes the benchmark id of a point, which is 1 or more")
 	case changed("limit") && f.limit == 0:
@@ -111,7 +124,7 @@ func (f *showFlags) rows() int {
 }
 
 func (a *app) show(cmd *cobra.Command, paths []string, opt showFlags) error {
-	options := show.Options{Paths: paths, Sample: int64(opt.sample), MaxFindings: int(a.opts.maxFindings), Warn: a.warn}
+	options := show.Options{Paths: paths, Sort: show.Order(opt.sort), Sample: int64(opt.sample), MaxFindings: int(a.opts.maxFindings), Warn: a.warn}
 	meter := a.meter("reading", 0)
 	if meter != nil {
 		options.Progress = meter

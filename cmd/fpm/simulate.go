@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +31,8 @@ the rank files and written, too; where it is about a worker probe (probe.*), so 
 sidecar. Where it is about traces (trace.*) there are no rank files: a small recording of
 two workers is written, in segments as 'fpm trace record' leaves them, with a file
 series for each worker and a stream for each of its ranks. For all other rules only the
-rank files are written.
+rank files are written. The last line says which command finds the fault, for a check
+looks at some rules only when it is asked to.
 
 Each rank file repeats every rank's measurements, so that the size of a run grows with
 the square of the ranks.`
@@ -85,7 +88,7 @@ func (a *app) simulateRun(cmd *cobra.Command, opt simulate.Options, force bool) 
 	}
 	if cmd.Flags().Changed("break") {
 		if _, ok := finding.Lookup(opt.Break); !ok {
-			return mistyped(cmd, fmt.Sprintf("--break: no rule %q", opt.Break), string(opt.Break), ruleIDs())
+			return mistypedRule(fmt.Sprintf("--break: no rule %q", opt.Break), string(opt.Break))
 		}
 	}
 	kind := synthesis.RankFiles
@@ -110,12 +113,41 @@ func (a *app) simulateRun(cmd *cobra.Command, opt simulate.Options, force bool) 
 	if err != nil {
 		return err
 	}
-	return a.finish(&report.Report{
+	r := &report.Report{
 		Command: "simulate run",
 		Status:  report.OK,
 		Summary: fmt.Sprintf("wrote %s to %s (%s)", written(result, kind), report.Escape(opt.Dir), progress.Bytes(result.Bytes)),
 		Details: report.Object{{Key: "files", Value: result.Files}, {Key: "bytes", Value: result.Bytes}},
-	})
+	}
+	if rule, broken := finding.Lookup(opt.Break); broken {
+		check := slices.Concat([]string{"fpm"}, checking(rule), []string{opt.Dir})
+		r.Details = append(r.Details, report.Detail{Key: "check", Value: check})
+		check[len(check)-1] = report.Quote(opt.Dir)
+		r.Summary += fmt.Sprintf("\nit breaks %s, which is found by: %s", rule.ID, report.Escape(strings.Join(check, " ")))
+	}
+	return a.finish(r)
+}
+
+// checking returns what checks a rule: arguments of fpm before the directory of a run.
+func checking(rule finding.Rule) []string {
+	switch rule.ID {
+	case finding.SchemaViolation:
+		return []string{"validate", "--schema"}
+	case finding.ProbeUnobserved:
+		return []string{"validate", "--require", "observed"}
+	case finding.ProbeDisagree:
+		return []string{"validate", "--require", "agree"}
+	case finding.ProbeIncomplete:
+		return []string{"validate", "--require", "complete"}
+	case finding.TraceProducer:
+		return []string{"validate", "--expect-producers", "2"}
+	case finding.TraceRank:
+		return []string{"validate", "--expect-ranks", "0-1"}
+	}
+	if rule.Level == finding.Strict {
+		return []string{"validate", "--strict"}
+	}
+	return []string{"validate"}
 }
 
 // written names the files in words.

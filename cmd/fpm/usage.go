@@ -28,7 +28,15 @@ func usageError(cmd *cobra.Command, err error) error {
 
 // mistyped returns the usage error for a name that does not exist, with those near to it.
 func mistyped(cmd *cobra.Command, message, name string, known []string) error {
-	hint := fmt.Sprintf("run '%s --help'", cmd.CommandPath())
+	return mistypedOf(message, name, known, fmt.Sprintf("run '%s --help'", cmd.CommandPath()))
+}
+
+// mistypedRule is mistyped for the id of a rule: what lists them is no help text.
+func mistypedRule(message, name string) error {
+	return mistypedOf(message, name, ruleIDs(), "'fpm rules' lists them")
+}
+
+func mistypedOf(message, name string, known []string, hint string) error {
 	if near := nearest.Names(name, known); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %s? %s", strings.Join(near, " or "), hint)
 	}

@@ -119,10 +119,10 @@ func (a *app) validate(cmd *cobra.Command, args []string, f validateFlags) error
 	if err != nil {
 		return err
 	}
-	return a.finish(validateReport(result, f.strict))
+	return a.finish(validateReport(result, f.strict, a.opts.quiet))
 }
 
-func validateReport(result *validate.Result, strict bool) *report.Report {
+func validateReport(result *validate.Result, strict, quiet bool) *report.Report {
 	r := report.New("validate", result.Findings, result.Errors, result.Warnings)
 	for _, failure := range result.Failures {
 		r.Fail(failure)
@@ -130,16 +130,24 @@ func validateReport(result *validate.Result, strict bool) *report.Report {
 	var body, limits []string
 	runs := make([]any, 0, len(result.Runs))
 	for _, run := range result.Runs {
-		explanations := inspect.Explain(run.Facts)
-		limits = append(limits, explanations.Of(inspect.KindLimits).Lines()...)
-		body = append(append(body, report.Escape(runLine(run))), indented(explanations.Without(inspect.KindLimits).Lines())...)
+		explanations := inspect.ExplainWith(run.Facts, run.Unread)
 		runs = append(runs, runObject(run, explanations))
+		if quiet {
+			explanations = explanations.OfSeverity(inspect.Attention)
+		}
+		limits = append(limits, explanations.Of(inspect.KindLimits).Lines()...)
+		body = append(append(body, report.Escape(runLine(run, result.Files))), indented(explanations.Without(inspect.KindLimits).Lines())...)
 	}
 	files := make([]any, 0, len(result.Files))
 	for _, f := range result.Files {
 		files = append(files, fileObject(f))
 	}
-	r.Body = strings.Join(slices.Concat(body, unrepeated(limits), escapedAll(otherFiles(result))), "\n")
+	checked, text := extent(result)
+	body = slices.Concat(body, unrepeated(limits), escapedAll(otherFiles(result)))
+	if checked && r.Status != report.OK { // else the summary says it
+		body = append(body, text)
+	}
+	r.Body = strings.Join(body, "\n")
 	merged := make([]any, 0, len(result.Merged))
 	for _, m := range result.Merged {
 		merged = append(merged, mergedObject(m))
@@ -148,7 +156,10 @@ func validateReport(result *validate.Result, strict bool) *report.Report {
 		{Key: "level", Value: level(strict)}, {Key: "runs", Value: runs}, {Key: "merged", Value: merged},
 		{Key: "sidecars", Value: sidecarObjects(result)}, {Key: "traces", Value: traceObjects(result)}, {Key: "files", Value: files},
 	}
-	r.Summary = validateSummary(result, strict)
+	r.Summary = text + ": the evidence holds"
+	if strict {
+		r.Summary += ", strict rules included"
+	}
 	return r
 }
 
@@ -169,16 +180,29 @@ func level(strict bool) finding.Level {
 	return finding.Merge
 }
 
-// runLine says in a line which files are a run and what the verdicts on it are.
-func runLine(run validate.Run) string {
+// runLine says in a line which files are a run, which of them tell nothing, and what the
+// verdicts on it are.
+func runLine(run validate.Run, files []validate.File) string {
 	what := count(len(run.Files), "rank file", "rank files")
-	if run.RunID != "" {
+	switch {
+	case run.RunID != "":
 		what = "run " + run.RunID + ", " + what
+	case len(run.Files) == 1: // by its name alone
+		what = run.Files[0] + ": " + kindIn(files, run.Files[0])
+	default:
+		what = run.Files[0] + " and others, " + what
 	}
 	if ranks, size := ranksOf(run); len(ranks) > 0 {
 		what += fmt.Sprintf(" (%s %s of %d)", plural(len(ranks), "rank", "ranks"), ranks, size)
 	}
+	unopened := unopened(run)
+	if n := len(run.Files) + unopened; n > 1 && len(run.Unread) > 0 {
+		what += fmt.Sprintf("; %d of %d files could not be read: %s", len(run.Unread), n, unreadNames(run))
+	}
 	verdict := map[validate.Verdict]string{validate.Accepted: "a merge accepts it", validate.Rejected: "a merge rejects it"}[run.Merge]
+	if run.Merge == validate.Accepted && unopened > 0 {
+		verdict = "a merge accepts the others"
+	}
 	switch {
 	case run.Strict == validate.Accepted && run.Merge == validate.Accepted:
 		verdict += ", strict consumers accept it"
@@ -188,6 +212,40 @@ func runLine(run validate.Run) string {
 		verdict += ", strict consumers reject it"
 	}
 	return what + ": " + verdict
+}
+
+// kindIn returns in words what a file is.
+func kindIn(files []validate.File, path string) string {
+	for _, f := range files {
+		if f.Path == path {
+			return f.What
+		}
+	}
+	return "a rank file"
+}
+
+// unopened counts the files of a run that could not even be opened.
+func unopened(run validate.Run) (n int) {
+	for _, u := range run.Unread {
+		if !slices.Contains(run.Files, u.File) {
+			n++
+		}
+	}
+	return n
+}
+
+// unreadNames lists the files of a run that tell nothing; a run has many only when its
+// directory is gone.
+func unreadNames(run validate.Run) string {
+	const most = 4
+	var names []string
+	for _, u := range run.Unread[:min(most, len(run.Unread))] {
+		names = append(names, u.File)
+	}
+	if more := len(run.Unread) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 func ranksOf(run validate.Run) (ranks artifact.RankSet, size int) {
@@ -220,6 +278,15 @@ func runObject(run validate.Run, explanations inspect.Explanations) report.Objec
 	if run.Strict != "" {
 		o = append(o, report.Detail{Key: "strict", Value: run.Strict})
 	}
+	unread := make([]report.Object, 0, len(run.Unread))
+	for _, u := range run.Unread {
+		entry := report.Object{{Key: "file", Value: u.File}}
+		if u.Rank != finding.NoRank {
+			entry = append(entry, report.Detail{Key: "rank", Value: u.Rank})
+		}
+		unread = append(unread, entry)
+	}
+	o = append(o, report.Detail{Key: "unread", Value: unread})
 	return append(o, report.Detail{Key: "explanations", Value: append(inspect.Explanations{}, explanations...)})
 }
 
@@ -326,19 +393,23 @@ func mergedLine(f validate.File, result *validate.Result) string {
 	return text
 }
 
-func validateSummary(result *validate.Result, strict bool) string {
+// extent says how much was checked, and whether anything was.
+func extent(result *validate.Result) (any bool, text string) {
 	checked := 0
 	for _, f := range result.Files {
 		if f.Checked {
 			checked++
 		}
 	}
-	text := "checked " + count(checked, "file", "files")
-	if len(result.Runs) > 0 {
-		text += " of " + count(len(result.Runs), "run", "runs")
+	text = "checked " + count(checked, "file", "files")
+	runs := 0
+	for _, run := range result.Runs {
+		if run.RunID != "" || len(run.Facts) > 0 { // else no text of it could be parsed
+			runs++
+		}
 	}
-	if strict {
-		return text + ": the evidence holds, strict rules included"
+	if runs > 0 {
+		text += " of " + count(runs, "run", "runs")
 	}
-	return text + ": the evidence holds"
+	return checked > 0, text
 }

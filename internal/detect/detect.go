@@ -259,7 +259,7 @@ func (d *look) decide(err error) File {
 	f := File{RunID: d.texts["run_id"], DPRank: d.rank, SourceRanks: d.ranks}
 	f.Kind, f.What = d.kind()
 	if f.Kind == Unknown && err != nil && !d.more {
-		f.Kind, f.What = Damaged, "no sound JSON: "+why(err)
+		f.Kind, f.What = Damaged, "not JSON: "+why(err)
 	}
 	return f
 }

@@ -9,6 +9,7 @@ package finding
 import (
 	"cmp"
 	"hash/maphash"
+	"math"
 	"slices"
 	"sync"
 	"unicode/utf8"
@@ -61,15 +62,18 @@ func compare(a, b Finding) int {
 // It is random: an input cannot be made to hide one finding behind another.
 var seed = maphash.MakeSeed()
 
-// hash returns a hash of what [compare] looks at.
-func (f *Finding) hash() uint64 {
-	return maphash.Comparable(seed, struct {
-		rank          int
-		offset        int64
-		rule          ID
-		pointer, file string
-		message       string
-	}{f.Rank, f.Offset, f.Rule, f.Pointer, f.File, f.Message})
+// identity is what tells findings apart: what [compare] looks at. Of one whose pointer is
+// made late, pointer is the tail: with the place, the rest of it follows.
+type identity struct {
+	rank          int
+	offset        int64
+	rule          ID
+	pointer, file string
+	message       string
+}
+
+func (f *Finding) identity() identity {
+	return identity{f.Rank, f.Offset, f.Rule, f.Pointer, f.File, f.Message}
 }
 
 // maxText bounds the texts of one finding in bytes. An object key can be 16 MiB long and
@@ -118,9 +122,27 @@ type tally struct {
 	kept   []Finding     // unsorted between calls of settle, and then more than max
 	byRule map[ID]int    // how many were found, kept or not
 	seen   map[uint64]ID // hash of a finding's identity → its rule
+	// furthest is the last place among those of seen: a finding behind it is no repeat.
+	furthest place
+	// full tells that kept holds max errors, none of them behind last: no warning, and no
+	// error that is, will be kept.
+	full bool
+	last place
 }
 
-func newTally() tally { return tally{byRule: map[ID]int{}, seen: map[uint64]ID{}} }
+// place is where findings stand, in report order.
+type place struct {
+	rank   int
+	offset int64
+}
+
+func (p place) behind(q place) bool {
+	return p.rank > q.rank || p.rank == q.rank && p.offset > q.offset
+}
+
+func newTally() tally {
+	return tally{byRule: map[ID]int{}, seen: map[uint64]ID{}, furthest: place{math.MinInt, 0}}
+}
 
 // NewCollector returns a collector that keeps max findings; max <= 0 keeps all.
 func NewCollector(max int) *Collector {
@@ -129,21 +151,58 @@ func NewCollector(max int) *Collector {
 
 // Add takes a finding. Severity and, when empty, Hint come from the rule table.
 func (c *Collector) Add(f Finding) {
-	rule, ok := Lookup(f.Rule)
-	if !ok {
-		panic("finding: no rule " + string(f.Rule)) // a bug in fpm, never an input's doing
+	rule := lookup(f.Rule)
+	f.clamp()
+	if c.count(f.identity(), rule.Severity) {
+		c.keep(f, rule)
 	}
+}
+
+// AddLate is Add for findings that an input can have millions of: the texts that cost more
+// than all the rest are made only for one that is kept. Tail is the part of the pointer
+// that does not follow from rule, offset and message; a part of the checks that adds a
+// finding so always adds it so, or else a repeat is not seen to be one.
+func (c *Collector) AddLate(f Finding, tail string, texts func() (pointer, expected string)) {
+	rule := lookup(f.Rule)
+	f.Pointer = tail
+	if c.count(f.identity(), rule.Severity) {
+		f.Pointer, f.Expected = texts()
+		f.clamp()
+		c.keep(f, rule)
+	}
+}
+
+func lookup(id ID) *Rule {
+	i, ok := index()[id]
+	if !ok {
+		panic("finding: no rule " + string(id)) // a bug in fpm, never an input's doing
+	}
+	return &table[i]
+}
+
+// count counts a finding if it is new, and tells whether it may be one of those to keep.
+func (c *Collector) count(id identity, severity Severity) bool {
+	at := place{id.rank, id.offset}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// A file with a million faults is read from its start to its end: then nothing is
+	// looked up any more, which costs more than all the rest.
+	if len(c.seen) < maxSeen || !at.behind(c.furthest) {
+		if !c.first(maphash.Comparable(seed, id), id.rule, at) {
+			return false
+		}
+	}
+	c.byRule[id.rule]++
+	return !c.full || severity == Error && !at.behind(c.last)
+}
+
+func (c *Collector) keep(f Finding, rule *Rule) {
 	f.Severity = rule.Severity
 	if f.Hint == "" {
 		f.Hint = rule.Hint
 	}
-	f.clamp()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.first(f.hash(), f.Rule) {
-		return
-	}
-	c.byRule[f.Rule]++
 	c.kept = append(c.kept, f)
 	if c.max > 0 && len(c.kept) >= 2*c.max+64 {
 		c.settle()
@@ -151,12 +210,15 @@ func (c *Collector) Add(f Finding) {
 }
 
 // first notes a finding's hash and tells whether it is new.
-func (t *tally) first(hash uint64, rule ID) bool {
+func (t *tally) first(hash uint64, rule ID, at place) bool {
 	if _, again := t.seen[hash]; again {
 		return false
 	}
 	if len(t.seen) < maxSeen {
 		t.seen[hash] = rule
+		if at.behind(t.furthest) {
+			t.furthest = at
+		}
 	}
 	return true
 }
@@ -167,6 +229,9 @@ func (c *Collector) settle() {
 	c.kept = slices.CompactFunc(c.kept, func(a, b Finding) bool { return compare(a, b) == 0 })
 	if c.max > 0 && len(c.kept) > c.max {
 		c.cut()
+	}
+	if n := len(c.kept); c.max > 0 && n == c.max && !slices.ContainsFunc(c.kept, func(f Finding) bool { return f.Severity != Error }) {
+		c.full, c.last = true, place{c.kept[n-1].Rank, c.kept[n-1].Offset}
 	}
 }
 
@@ -194,7 +259,7 @@ func (c *Collector) Merge(other *Collector) {
 		c.byRule[id] += n
 	}
 	for hash, id := range moved.seen {
-		if !c.first(hash, id) {
+		if !c.first(hash, id, moved.furthest) { // at most there
 			c.byRule[id]--
 		}
 	}

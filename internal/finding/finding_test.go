@@ -93,6 +93,46 @@ func TestMaximumKeepsTheFirstAndCountsAll(t *testing.T) {
 	}
 }
 
+// Findings whose texts are made late come out as those that are added whole, repeats and
+// merges included; no text is made of one that stands behind those that are kept.
+func TestLateTexts(t *testing.T) {
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		max := r.IntN(20)
+		whole, late, part := NewCollector(max), NewCollector(max), NewCollector(max)
+		for range r.IntN(2000) {
+			name := string('a' + rune(r.IntN(3)))
+			s := Scope{Rank: r.IntN(3), File: "run.json", BenchmarkID: 7}
+			off, exists, rule := int64(r.IntN(200)), r.IntN(2) == 0, RunID
+			if r.IntN(4) == 0 {
+				rule = EngineUnverified
+			}
+			pointer := fmt.Sprintf("/%d/%s", off, name)
+			s.Out = whole
+			s.Either(rule, pointer, exists, off, off, "differs", "x"+name)
+			if s.Out = late; r.IntN(2) == 0 {
+				s.Out = part
+			}
+			s.EitherLate(rule, "/"+name, exists, off, off, "differs", func() (string, string) { return pointer, "x" + name })
+		}
+		late.Merge(part)
+		ignore := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Actual" || p.Last().String() == ".Excerpt" }, cmp.Ignore())
+		if diff := cmp.Diff(whole.Findings(), late.Findings(), ignore); diff != "" {
+			t.Fatalf("seed %d (-whole +late):\n%s", seed, diff)
+		}
+		if whole.Errors() != late.Errors() || whole.Warnings() != late.Warnings() {
+			t.Fatalf("seed %d: %d errors and %d warnings, late %d and %d", seed, whole.Errors(), whole.Warnings(), late.Errors(), late.Warnings())
+		}
+	}
+	c, made := NewCollector(10), 0
+	for off := range int64(10_000) {
+		Scope{Out: c}.EitherLate(RunID, "/a", true, off, 0, "differs", func() (string, string) { made++; return "/a", "" })
+	}
+	if c.Errors() != 10_000 || made > 2*10+64 {
+		t.Errorf("%d errors, and the texts of %d", c.Errors(), made)
+	}
+}
+
 func TestErrorsAreKeptBeforeWarnings(t *testing.T) {
 	const max = 3
 	c := NewCollector(max)
@@ -152,9 +192,19 @@ func TestCountsBeyondWhatItRemembers(t *testing.T) {
 	if c.Errors() != n || len(c.seen) != maxSeen {
 		t.Errorf("errors %d of %d, remembered %d of %d", c.Errors(), n, len(c.seen), maxSeen)
 	}
-	c.Add(at(0, 1))
+	for _, i := range []int64{0, 1, maxSeen - 1} {
+		c.Add(at(0, i))
+	}
 	if c.Errors() != n {
 		t.Error("a repeat of a remembered finding was counted")
+	}
+	other := NewCollector(3)
+	other.Merge(c)
+	for _, i := range []int64{0, 1, maxSeen - 1} {
+		other.Add(at(0, i))
+	}
+	if other.Errors() != n {
+		t.Error("a repeat of a finding that was merged in was counted")
 	}
 }
 

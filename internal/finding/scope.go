@@ -38,15 +38,31 @@ func (s Scope) Either(rule ID, pointer string, exists bool, off, parent int64, m
 	}
 }
 
+// EitherLate is [Scope.Either] for what an input can hold millions of times: pointer and
+// expected are asked for only if the finding is kept. Tail is the end of the pointer, at
+// least what leads from the parent to the value: see [Collector.AddLate].
+func (s Scope) EitherLate(rule ID, tail string, exists bool, off, parent int64, message string, texts func() (pointer, expected string)) {
+	f := Finding{Rule: rule, Offset: off, Message: message, Excerpt: true}
+	if !exists {
+		f.Offset, f.Actual, f.Excerpt = parent, "absent", false
+	}
+	s.fill(&f)
+	s.Out.AddLate(f, tail, texts)
+}
+
 // Says reports something about a place without quoting what stands there.
 func (s Scope) Says(rule ID, pointer string, off int64, message, expected, actual string) {
 	s.add(Finding{Rule: rule, Pointer: pointer, Offset: off, Message: message, Expected: expected, Actual: actual})
 }
 
 func (s Scope) add(f Finding) {
+	s.fill(&f)
+	s.Out.Add(f)
+}
+
+func (s Scope) fill(f *Finding) {
 	f.File, f.Rank, f.BenchmarkID = s.File, s.Rank, s.BenchmarkID
 	if s.As != "" {
 		f.Rule = s.As
 	}
-	s.Out.Add(f)
 }

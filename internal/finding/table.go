@@ -152,7 +152,7 @@ var table = [...]Rule{
 	{
 		ID: GroupDiffers, Severity: Error, Level: Merge,
 		Purpose: "Every file's iteration_groups equals that of the reference: the lowest given rank whose file can be read.",
-		Hint:    "every rank records the groups of the whole run, so a difference means a file of another run or one that was changed: collect the files again",
+		Hint:    "every rank's file holds a copy of all groups, so a difference means a file of another run or one that was changed: collect the files again; a mend belongs in every file",
 		Example: `"wall_time": 0.021 in the reference's group, 0.022 in the same group of another file`,
 	},
 
@@ -166,19 +166,19 @@ var table = [...]Rule{
 	{
 		ID: GroupID, Severity: Error, Level: Merge,
 		Purpose: "Each group is an object with an integer benchmark_id of 1 or more, equal to its point's; in any order the ids are 1 to n without a gap or a repeat, and n is completed_points.",
-		Hint:    "groups were lost, repeated or numbered anew: take the file as the producer wrote it",
+		Hint:    "groups were lost, repeated or numbered anew: take the files as the producer wrote them; a mend belongs in every rank's file, as each holds a copy of all groups",
 		Example: `benchmark_id 1, 2 and 4 in a run of three points`,
 	},
 	{
 		ID: GroupIncomplete, Severity: Error, Level: Merge,
 		Purpose: "A group's expected_dp_ranks lists every rank of the run and its complete is true.",
-		Hint:    "not every rank reported this point: look at the logs of the ranks that are missing, then run the benchmark again",
+		Hint:    "not every rank reported this point, which stands alike in every rank's file: look at the logs of the ranks that are missing, then run the benchmark again",
 		Example: `"complete": false`,
 	},
 	{
 		ID: GroupRanks, Severity: Error, Level: Merge,
 		Purpose: "A group's rank_results are those of every rank of the run, in rank order.",
-		Hint:    "a rank's result is missing, repeated or out of order: take the file as the producer wrote it, or run the benchmark again",
+		Hint:    "a rank's result is missing, repeated or out of order, alike in every rank's copy of the groups: take the files as the producer wrote them, or run the benchmark again",
 		Example: `"rank_results": [{"dp_rank": 1, …}, {"dp_rank": 0, …}]`,
 	},
 	{
@@ -190,19 +190,19 @@ var table = [...]Rule{
 	{
 		ID: GroupCounter, Severity: Error, Level: Merge,
 		Purpose: "The counter_id of a group's forward-pass metric is the group's benchmark_id.",
-		Hint:    "the metric belongs to another point: take the file as the producer wrote it, or run the benchmark again",
+		Hint:    "the metric belongs to another point: take the file as the producer wrote it, or run the benchmark again; a mend belongs in every file's copy of the groups",
 		Example: `"benchmark_id": 2, … "fpms": [{"counter_id": 3, …}]`,
 	},
 	{
 		ID: GroupFPMRank, Severity: Error, Level: Merge,
 		Purpose: "The dp_rank of a group's forward-pass metric is that of the rank result which holds it.",
-		Hint:    "the metric belongs to another rank: take the file as the producer wrote it, or run the benchmark again",
+		Hint:    "the metric belongs to another rank: take the file as the producer wrote it, or run the benchmark again; a mend belongs in every file's copy of the groups",
 		Example: `{"dp_rank": 1, "fpms": [{"dp_rank": 0, …}]}`,
 	},
 	{
 		ID: GroupWallTime, Severity: Error, Level: Merge,
 		Purpose: "A group's wall_time equals exactly the largest wall_time, in seconds, of its metrics; an absent one counts as 0 and anything but a finite number is an error.",
-		Hint:    "the time of the point is that of its slowest rank: a different value was changed or rounded after the run",
+		Hint:    "the time of the point is that of its slowest rank: another value was changed or rounded after the run; a mend belongs in every rank's file, as each holds a copy of all groups",
 		Example: `"wall_time": 0.020 beside metrics of 0.020 and 0.021`,
 	},
 
@@ -216,7 +216,7 @@ var table = [...]Rule{
 	{
 		ID: ResultPoint, Severity: Error, Level: Merge,
 		Purpose: "A result's point equals the point of its group.",
-		Hint:    "this rank measured something else under the same number: make sure that the files are of one run",
+		Hint:    "this rank measured something else under the same number: make sure that the files are of one run; a mend belongs in the rank's results and in the groups of every file",
 		Example: `"batch_size": 8 in the result, 16 in the group`,
 	},
 	{
@@ -240,7 +240,7 @@ var table = [...]Rule{
 	{
 		ID: ResultDiffers, Severity: Error, Level: Merge,
 		Purpose: "A result's fpms equal those recorded for this rank in the point's group.",
-		Hint:    "the rank's own numbers contradict what it reported to the others: a file was changed after the run, or comes from another run",
+		Hint:    "the rank's own numbers contradict what it reported to the others: a file was changed, or is another run's; a mend belongs in the rank's results and in the groups of every file",
 		Example: `"wall_time": 0.021 in the result, 0.020 in the group`,
 	},
 
@@ -350,7 +350,7 @@ var table = [...]Rule{
 	{
 		ID: SampleEstimate, Severity: Error, Level: Merge,
 		Purpose: "The retained wall_time is the upper median of the selected samples' wall times, within 1e-9 relative or 1e-12 s absolute.",
-		Hint:    "the published time is not the one that was measured: a value was changed after the run, or the producer reduces otherwise than it says",
+		Hint:    "the retained and the raw times contradict each other, and nothing tells which was changed, if any: take the file as the producer wrote it, or run the benchmark again",
 		Example: `"wall_time": 0.001 from samples of 0.020, 0.021 and 0.022`,
 	},
 

@@ -33,6 +33,7 @@ const (
 	KindNoRealKV   = "no-real-kv"         // no decode point ran on real KV content, though that was required
 	KindRegimes    = "seed-regimes"       // how often each kv_seed_regime, by phase
 	KindDispatch   = "graph-dispatch"     // expected against observed graph dispatch
+	KindSlowRanks  = "slow-ranks"         // a rank that is the slowest nearly everywhere
 	KindSlowFirst  = "slow-first-samples" // first raw samples far above their point's median
 	KindOutliers   = "outliers"           // other raw samples far above their point's median
 	KindPlanner    = "planner-view"       // what a planner would read, and what it drops
@@ -64,6 +65,11 @@ type Explanations []Explanation
 // Of returns those of a kind.
 func (list Explanations) Of(kind string) Explanations {
 	return list.filter(func(e Explanation) bool { return e.Kind == kind })
+}
+
+// OfSeverity returns those of a severity.
+func (list Explanations) OfSeverity(severity Severity) Explanations {
+	return list.filter(func(e Explanation) bool { return e.Severity == severity })
 }
 
 // Without returns those of other kinds.
@@ -99,8 +105,19 @@ func (list Explanations) Lines() (lines []string) {
 // Explain explains what the rank artifacts of one run say. It needs neither all ranks nor
 // sound artifacts: what the facts do not tell is left out. The order of the facts does not
 // matter.
-func Explain(facts []*Facts) Explanations {
-	x := &explainer{facts: ordered(facts)}
+func Explain(facts []*Facts) Explanations { return ExplainWith(facts, nil) }
+
+// Unread is an artifact of a run that was given and told nothing, because it could not be
+// opened, read or parsed.
+type Unread struct {
+	File string
+	Rank int // finding.NoRank when neither content nor name tells
+}
+
+// ExplainWith is [Explain] for a run of which some artifacts are there without being
+// readable: what they would say is not known, but they are not missing.
+func ExplainWith(facts []*Facts, unread []Unread) Explanations {
+	x := &explainer{facts: ordered(facts), unread: unread}
 	if len(x.facts) == 0 {
 		return nil
 	}
@@ -111,6 +128,7 @@ func Explain(facts []*Facts) Explanations {
 	x.noRealKV()
 	x.regimes()
 	x.dispatch()
+	x.slowRanks()
 	x.slowFirst()
 	x.outliers()
 	x.planner()
@@ -130,6 +148,7 @@ func ordered(facts []*Facts) []*Facts {
 
 type explainer struct {
 	facts  []*Facts
+	unread []Unread
 	merged *Merged // nil for rank artifacts
 	list   Explanations
 }
@@ -441,11 +460,13 @@ func (x *explainer) missing() {
 	if x.merged != nil {
 		size, have = x.merged.globalSize(), x.merged.sources()
 	}
+	unread, anonymous := x.unreadRanks()
 	var absent, present []int
 	for rank := range min(size, artifact.MaxRank+1) {
-		if have[rank] {
+		switch {
+		case have[rank]:
 			present = append(present, rank)
-		} else {
+		case !unread[rank]:
 			absent = append(absent, rank)
 		}
 	}
@@ -458,12 +479,26 @@ func (x *explainer) missing() {
 			len(present), size, rankNames(present, nil)))
 		return
 	}
-	text := []string{fmt.Sprintf("%s of %d %s no artifact among those given.", upper(rankNames(absent, nil)), size, plural(len(absent), "has", "have"))}
+	among := "given"
+	if anonymous {
+		among = "that could be read"
+	}
+	text := []string{fmt.Sprintf("%s of %d %s no artifact among those %s.", upper(rankNames(absent, nil)), size, plural(len(absent), "has", "have"), among)}
 	if command := x.mergeCommand(present); command != "" {
 		data = append(data, report.Detail{Key: "command", Value: command})
 		text = append(text, "Look for the others where their node wrote them, or merge what is here as the ranks of one node: "+command)
 	}
 	x.add(KindMissing, Attention, data, text...)
+}
+
+// unreadRanks returns the ranks whose artifact is there and could not be read, and whether
+// there is one that does not tell its rank.
+func (x *explainer) unreadRanks() (ranks map[int]bool, anonymous bool) {
+	ranks = map[int]bool{}
+	for _, u := range x.unread {
+		ranks[u.Rank] = true
+	}
+	return ranks, ranks[finding.NoRank]
 }
 
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
@@ -486,27 +521,13 @@ func (x *explainer) mergeCommand(present []int) string {
 			base = b
 		}
 		byBase = byBase && b == base && (named || f.Rank == 0)
-		files = append(files, quote(f.File))
+		files = append(files, report.Quote(f.File))
 	}
 	switch {
 	case len(present) == 0 || !byBase && len(files) == 1:
 		return "" // a file alone, whose name stands for rank 0
 	case byBase:
-		files = []string{quote(base.Rank(0))}
+		files = []string{report.Quote(base.Rank(0))}
 	}
 	return "fpm merge --ranks " + rankSet(present) + " " + strings.Join(files, " ")
-}
-
-// quote returns a path as a shell takes it.
-func quote(path string) string {
-	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+=:,@%", r)
-	}
-	if path != "" && path[0] != '-' && strings.IndexFunc(path, func(r rune) bool { return !safe(r) }) < 0 {
-		return path
-	}
-	if path != "" && path[0] == '-' {
-		path = "./" + path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }

@@ -143,7 +143,7 @@ func (x *explainer) regimes() {
 func (x *explainer) whose(list []Group, s Group) string {
 	switch {
 	case x.merged != nil:
-		return "points of every source rank"
+		return "rows, one for each point and rank"
 	case len(x.facts) > 1 && x.isOne(list):
 		return "points of each of " + s.Who()
 	}
@@ -206,18 +206,33 @@ func (x *explainer) dispatch() {
 	for _, want := range slices.Sorted(maps.Keys(matrix)) {
 		c := counts(matrix[want])
 		data = append(data, report.Object{{Key: "expected", Value: want}, {Key: "observed", Value: c}})
-		text = append(text, fmt.Sprintf("expected %s, observed %s", clip(want, 80), countsText(c)))
+		text = append(text, fmt.Sprintf("expected %s: %s", clip(want, 80), observedText(c)))
 	}
 	object := report.Object{{Key: "modes", Value: data}, {Key: "unexpected", Value: notNil(wrong)}}
+	dispatched := "Graph dispatch: " + strings.Join(firstOf(text, 8), "; ") + "."
 	switch {
 	case !recorded:
 		x.add(KindDispatch, Note, object, "Which graph each forward pass was dispatched to is not recorded: an expected mode says what was planned, not what ran.")
 	case len(wrong) == 0:
-		x.add(KindDispatch, Note, object, "Graph dispatch by points: "+strings.Join(firstOf(text, 8), "; ")+".")
+		x.add(KindDispatch, Note, object, dispatched)
 	default:
-		x.add(KindDispatch, Attention, object, "Graph dispatch by points: "+strings.Join(firstOf(text, 8), "; ")+".",
+		x.add(KindDispatch, Attention, object, dispatched,
 			fmt.Sprintf("%s dispatched otherwise than expected: %s.", upper(count(len(wrong), "point was", "points were")), idList(wrong)))
 	}
+}
+
+// observedText says what was observed at how many points: "observed FULL at 3 points, FULL
+// and unavailable at 2".
+func observedText(list []Count) string {
+	var parts []string
+	for i, c := range list {
+		at := strconv.Itoa(c.N)
+		if i == 0 {
+			at = count(c.N, "point", "points")
+		}
+		parts = append(parts, strings.ReplaceAll(clip(c.Name, 80), "+", " and ")+" at "+at)
+	}
+	return strings.Replace("observed "+strings.Join(firstOf(parts, 12), ", "), "observed "+notRecorded, notRecorded, 1)
 }
 
 // idList names points, the first of many.
@@ -236,6 +251,40 @@ func reference(facts []*Facts) *Facts {
 		return facts[i]
 	}
 	return nil
+}
+
+// muchSlower is the median skew of a rank from which on somebody should look.
+const muchSlower = 2
+
+// slowRanks tells of a rank that is the slowest nearly everywhere. No two ranks can be.
+func (x *explainer) slowRanks() {
+	f := reference(x.facts)
+	if f == nil {
+		return
+	}
+	list := RankSkews(f.Points)
+	i := slices.IndexFunc(list, RankSkew.Slow)
+	if i < 0 {
+		return
+	}
+	r, severity := list[i], Note
+	if r.Median >= muchSlower {
+		severity = Attention
+	}
+	x.add(KindSlowRanks, severity, report.Object{{Key: "ranks", Value: SkewData(list)}},
+		fmt.Sprintf("Rank %d is the slowest at %d of %d points, with a median skew of %.3g (its wall time over the lower median of the ranks').", r.Rank, r.Slowest, r.Points, r.Median),
+		"A point takes as long as its slowest rank: look at that rank's GPU, its clocks and its place before the times are used.")
+}
+
+// SkewData is a comparison of ranks for machines.
+func SkewData(list []RankSkew) []report.Object {
+	data := []report.Object{}
+	for _, r := range list {
+		data = append(data, report.Object{
+			{Key: "rank", Value: r.Rank}, {Key: "points", Value: r.Points}, {Key: "slowest", Value: r.Slowest}, {Key: "median_skew", Value: Number(r.Median)},
+		})
+	}
+	return data
 }
 
 func (x *explainer) slowFirst() {
@@ -400,7 +449,7 @@ func (x *explainer) planner() {
 		x.add(KindPlanner, Attention, report.Object{{Key: "ranks", Value: data}}, "A planner would find nothing to read.")
 		return
 	}
-	text := []string{"A planner takes every FPM of its phase with a wall time above 0 for a sample of its own, whatever status, coverage and regime say."}
+	text := []string{"A planner counts every FPM of its phase with wall time > 0 as one sample, whatever status, coverage and regime say."}
 	for _, s := range list {
 		line := fmt.Sprintf("Of %s%s: %s.", eachOf(len(s.Ranks)+len(s.Files)), s.Who(), s.Text)
 		if x.merged != nil {
@@ -436,15 +485,33 @@ func (x *explainer) limits() {
 	if !shown {
 		return
 	}
-	text := NotConcluded()
+	text := []string{NotConcludedShort}
 	if len(unobserved) > 0 {
-		text = append(text, "The producer itself lists as unobserved: "+strings.Join(firstOf(unobserved, 12), ", ")+".")
+		text = append(text, fmt.Sprintf("The producer lists %s as unobserved: %s.", count(len(unobserved), "thing", "things"), namesWithin(unobserved, 100)))
 	}
-	x.add(KindLimits, Note, report.Object{{Key: "unobserved", Value: notNil(unobserved)}}, text...)
+	x.add(KindLimits, Note, report.Object{{Key: "statements", Value: NotConcluded()}, {Key: "unobserved", Value: notNil(unobserved)}}, text...)
 }
 
+// namesWithin lists the first names that fit into so many bytes, one at least, and how many
+// more there are.
+func namesWithin(names []string, most int) string {
+	text := clip(names[0], most)
+	for i, name := range names[1:] {
+		if len(text)+len(", ")+len(name) > most {
+			return fmt.Sprintf("%s, and %d more", text, len(names)-1-i)
+		}
+		text += ", " + name
+	}
+	return text
+}
+
+// NotConcludedShort is [NotConcluded] in one sentence. It stands below nearly every report,
+// where the whole would be longer than what it is about.
+const NotConcludedShort = "Not proven: by equal prompt hashes, equal sampled tokens, cache tensors, memory layout, graph preparation or execution history; " +
+	"by a completed warmup or a passed shape check, that a graph or kernel was warmed; by adjacent decode steps, independent repetitions (docs/evidence.md)."
+
 // NotConcluded returns what is never concluded from prompt hashes, warmup ledgers and raw
-// samples. Every report that shows them says so.
+// samples. Every report that shows them says so, people's in short ([NotConcludedShort]).
 func NotConcluded() []string {
 	return []string{
 		"Equal prompt hashes show that the same prompt tokens went in. They do not prove that the tokens sampled afterwards, the tensors in the cache, the layout of memory, the preparation of graphs or the history of execution were the same.",

@@ -65,6 +65,11 @@ func TestSoundRunNeedsNoAttention(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
+	list, err := json.Marshal(NotConcluded())
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements := string(list)
 	for _, c := range []struct {
 		name     string
 		kind     string
@@ -175,7 +180,7 @@ Seed regimes (points of rank 1): prefill: not_applicable 1; decode: (none record
 		},
 		{
 			"dispatch as expected", KindDispatch, Note, func(*testing.T, *Facts, *Facts) {},
-			`Graph dispatch by points: expected FULL, observed FULL+unavailable 1; expected NONE, observed NONE 1.`,
+			`Graph dispatch: expected FULL: observed FULL and unavailable at 1 point; expected NONE: observed NONE at 1 point.`,
 			`{"modes":[{"expected":"FULL","observed":[{"name":"FULL+unavailable","count":1}]},{"expected":"NONE","observed":[{"name":"NONE","count":1}]}],"unexpected":[]}`,
 		},
 		{
@@ -183,13 +188,38 @@ Seed regimes (points of rank 1): prefill: not_applicable 1; decode: (none record
 			func(_ *testing.T, a, _ *Facts) {
 				a.Points[0].ExpectedMode, a.Points[0].Dispatch = "CUDAGraphMode.NONE", []Dispatch{{"CUDAGraphMode.NONE", 1}, {"PIECEWISE", 1}}
 			},
-			`Graph dispatch by points: expected FULL, observed FULL+unavailable 1; expected NONE, observed NONE+PIECEWISE 1.
+			`Graph dispatch: expected FULL: observed FULL and unavailable at 1 point; expected NONE: observed NONE and PIECEWISE at 1 point.
 1 point was dispatched otherwise than expected: 1.`, ``,
 		},
 		{
 			"dispatch not recorded", KindDispatch, Note,
 			func(_ *testing.T, a, _ *Facts) { a.Points[0].Dispatch, a.Points[1].Dispatch = nil, nil },
 			`Which graph each forward pass was dispatched to is not recorded: an expected mode says what was planned, not what ran.`, ``,
+		},
+		{
+			"a slow rank", KindSlowRanks, Note,
+			func(_ *testing.T, a, b *Facts) {
+				for _, f := range []*Facts{a, b} {
+					f.Points = append(f.Points, f.Points...)
+					for i := range f.Points {
+						f.Points[i].Walls = []float64{1, 1.25}
+					}
+				}
+			},
+			`Rank 1 is the slowest at 4 of 4 points, with a median skew of 1.25 (its wall time over the lower median of the ranks').
+A point takes as long as its slowest rank: look at that rank's GPU, its clocks and its place before the times are used.`,
+			`{"ranks":[{"rank":0,"points":4,"slowest":0,"median_skew":1},{"rank":1,"points":4,"slowest":4,"median_skew":1.25}]}`,
+		},
+		{
+			"a very slow rank", KindSlowRanks, Attention,
+			func(_ *testing.T, a, _ *Facts) {
+				a.Points = append(a.Points, a.Points...)
+				for i := range a.Points {
+					a.Points[i].Walls = []float64{2, 1}
+				}
+			},
+			`Rank 0 is the slowest at 4 of 4 points, with a median skew of 2 (its wall time over the lower median of the ranks').
+A point takes as long as its slowest rank: look at that rank's GPU, its clocks and its place before the times are used.`, ``,
 		},
 		{
 			"slow first samples", KindSlowFirst, Note,
@@ -217,7 +247,7 @@ b.json: 2 of 9 raw samples.`, ``,
 				b.Results = append(b.Results, Result{ID: 3, Type: "decode"}, Result{ID: 4, Type: "decode", Wall: -1},
 					Result{ID: 5, Type: "decode", Wall: math.NaN()}, Result{ID: 6, Type: "mixed", Wall: 1})
 			},
-			`A planner takes every FPM of its phase with a wall time above 0 for a sample of its own, whatever status, coverage and regime say.
+			`A planner counts every FPM of its phase with wall time > 0 as one sample, whatever status, coverage and regime say.
 Of rank 0: for prefill 1 of 2 FPMs (not_applicable 1); for decode 1 of 2 FPMs (real_kv 1).
 Of rank 1: for prefill 1 of 6 FPMs (not_applicable 1); for decode 1 of 6 FPMs (real_kv 1), dropping 1 with wall time 0, 1 with one below 0, 1 without a finite one.`,
 			`{"ranks":[{"rank":0,"phases":[` +
@@ -237,12 +267,19 @@ Of rank 1: for prefill 1 of 6 FPMs (not_applicable 1); for decode 1 of 6 FPMs (r
 			func(t *testing.T, a, _ *Facts) {
 				a.Blocks["measurement_protocol"] = block(t, `{"unobserved": ["kv_cache_tensors", 1, "kv_cache_tensors"]}`)
 			},
-			strings.Join(NotConcluded(), "\n") + "\nThe producer itself lists as unobserved: kv_cache_tensors.", `{"unobserved":["kv_cache_tensors"]}`,
+			NotConcludedShort + "\nThe producer lists 1 thing as unobserved: kv_cache_tensors.", `{"statements":` + statements + `,"unobserved":["kv_cache_tensors"]}`,
 		},
 		{
 			"a ledger alone", KindLimits, Note,
 			func(_ *testing.T, _, b *Facts) { b.WarmupStatus = "unavailable" },
-			strings.Join(NotConcluded(), "\n"), `{"unobserved":[]}`,
+			NotConcludedShort, `{"statements":` + statements + `,"unobserved":[]}`,
+		},
+		{
+			"much that evidence does not prove", KindLimits, Note,
+			func(t *testing.T, a, _ *Facts) {
+				a.Blocks["measurement_protocol"] = block(t, `{"unobserved": ["sampled_continuation_token_ids", "kv_cache_tensors", "recurrent_state_tensors", "execution_history", "x", "expert_placement"]}`)
+			},
+			NotConcludedShort + "\nThe producer lists 6 things as unobserved: sampled_continuation_token_ids, kv_cache_tensors, recurrent_state_tensors, execution_history, x, and 1 more.", ``,
 		},
 		{
 			"too much", KindNotAllKept, Attention,

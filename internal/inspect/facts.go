@@ -123,6 +123,7 @@ type WarmupRecord struct {
 // of two samples, it is the faster one.
 type Samples struct {
 	Raw       int       // raw samples in all
+	Later     int       // of them, those with a wall time that are no point's first
 	SlowFirst int       // points whose first raw sample took more than 3 times their median
 	Outliers  int       // raw samples beyond 3 times their point's median, first ones left out
 	Worst     []Outlier // the worst 20 of both, worst first

@@ -46,6 +46,7 @@ func ExplainMerged(m *Merged) Explanations {
 	x.noRealKV()
 	x.regimes()
 	x.dispatch()
+	x.slowRanks()
 	x.slowFirst()
 	x.outliers()
 	x.planner()

@@ -92,8 +92,8 @@ func TestExplainMerged(t *testing.T) {
 	list := ExplainMerged(readMerged(t, mergedText))
 	for kind, want := range map[string]string{
 		KindMissing: "This is a merge of 2 of 3 ranks: ranks 1-2 took part; of the others it has the measurements, but neither their ledger nor their kv_seed_regime.",
-		KindRegimes: "Seed regimes (points of every source rank): decode: real_kv 4, (none recorded) 2.",
-		KindPlanner: "A planner takes every FPM of its phase with a wall time above 0 for a sample of its own, whatever status, coverage and regime say.\n" +
+		KindRegimes: "Seed regimes (rows, one for each point and rank): decode: real_kv 4, (none recorded) 2.",
+		KindPlanner: "A planner counts every FPM of its phase with wall time > 0 as one sample, whatever status, coverage and regime say.\n" +
 			"For decode 5 of 6 FPMs (real_kv 3, (none recorded) 2), dropping 1 with wall time 0.",
 	} {
 		if diff := cmp.Diff(want, strings.Join(explanation(t, list, kind).Text, "\n")); diff != "" {

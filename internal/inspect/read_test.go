@@ -103,7 +103,7 @@ func TestFacts(t *testing.T) {
 			{Wall: nan, Forward: -1, Offset: at(`{}, "fpms": []`)},
 			{Wall: nan, Forward: -1, Offset: at("null]\n}")},
 		},
-		Samples: Samples{Raw: 5, SlowFirst: 1, Outliers: 1, Worst: []Outlier{{2, 0, 9, 2}, {2, 3, 6.5, 2}}},
+		Samples: Samples{Raw: 5, Later: 3, SlowFirst: 1, Outliers: 1, Worst: []Outlier{{2, 0, 9, 2}, {2, 3, 6.5, 2}}},
 	}
 	if diff := sameFacts(want, read(t, small, Options{File: "x.json"})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

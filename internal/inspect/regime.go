@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fpm-project/fpm/internal/finding"
@@ -57,12 +59,12 @@ func (x *resultReader) judgeRegime(scope finding.Scope) {
 		return
 	}
 	var allowed []string
-	conflict := ""
+	var because, conflict string
 	switch w.point.Type {
 	case "prefill":
-		allowed, conflict = prefillRegimes(w.point.markers)
+		allowed, because, conflict = prefillRegimes(w.point.markers)
 	case "decode":
-		allowed, conflict = x.r.warm.decodeRegimes(w.point.markers)
+		allowed, because, conflict = x.r.warm.decodeRegimes(w.point.markers)
 	default:
 		return // strict.scheduled
 	}
@@ -77,51 +79,70 @@ func (x *resultReader) judgeRegime(scope finding.Scope) {
 		}
 	}
 	scope.Broken(finding.StrictRegime, x.pointer("/kv_seed_regime"), w.regime.Offset,
-		"kv_seed_regime is not what the point's markers and the KV warmup say", strings.Join(allowed, " or "))
+		"kv_seed_regime is not what the point's markers and the KV warmup say: "+because, alternatives(allowed))
 }
 
-// prefillRegimes returns the regimes that a prefill point may have, or why its markers
-// contradict each other.
-func prefillRegimes(m markers) (allowed []string, conflict string) {
+// alternatives quotes the regimes that a point may have.
+func alternatives(allowed []string) string {
+	quoted := make([]string, len(allowed))
+	for i, regime := range allowed {
+		family, any := strings.CutSuffix(regime, "*")
+		quoted[i] = strconv.Quote(family)
+		if any {
+			quoted[i] += " and a reason"
+		}
+	}
+	return strings.Join(quoted, " or ")
+}
+
+// prefillRegimes returns the regimes that a prefill point may have and what says so, or why
+// its markers contradict each other.
+func prefillRegimes(m markers) (allowed []string, because, conflict string) {
 	switch {
 	case m.realPrefix && m.fakePrefix:
-		return nil, "the point is marked as real and as fake"
+		return nil, "", "the point is marked as real and as fake"
 	case m.realPrefix:
-		return []string{"real_prefix"}, ""
+		return []string{"real_prefix"}, "the point is marked prefill_real_seed", ""
 	case m.fakePrefix:
-		return []string{"fake_prefix"}, ""
+		return []string{"fake_prefix"}, "the point is marked prefill_fake_prefix", ""
 	}
-	return []string{"not_applicable"}, ""
+	return []string{"not_applicable"}, "the point is marked neither prefill_real_seed nor prefill_fake_prefix", ""
 }
 
-// decodeRegimes returns the regimes that a decode point may have, or what its markers
-// contradict. Where recurrent state is random, the attention's KV cache is told of beside
+// decodeRegimes returns the regimes that a decode point may have and what says so, or what
+// its markers contradict. Where recurrent state is random, the attention's KV cache is told of beside
 // it, whatever the warmup.
-func (v verdict) decodeRegimes(m markers) (allowed []string, conflict string) {
+func (v verdict) decodeRegimes(m markers) (allowed []string, because, conflict string) {
 	const realKDA, fakeKDA = "real_attention_kv_random_kda", "fake_attention_kv_random_kda"
 	switch {
 	case m.realKV && m.fakeKV:
-		return nil, "the point is marked as real and as fake"
+		return nil, "", "the point is marked as real and as fake"
 	case m.realKV && v.state == warmOff:
-		return nil, "the point is marked as real, and the KV warmup was off"
+		return nil, "", "the point is marked as real, and the KV warmup was off"
 	case m.realKV && v.state == warmSkipped && v.reason != balanced:
-		return nil, "the point is marked as real, and the KV warmup was skipped"
+		return nil, "", "the point is marked as real, and the KV warmup was skipped"
 	}
 	switch v.state {
 	case warmOff:
-		return []string{"legacy", "skip:flag_off", fakeKDA}, ""
+		return []string{"legacy", "skip:flag_off", fakeKDA}, "the KV warmup was off", ""
 	case warmSkipped:
-		return append(v.skips(m), "fake_fallback", fakeKDA), ""
+		because = "the KV warmup was skipped, because " + cmp.Or(clip(v.reason, 200), "of a reason that is not told")
+		if m.realKV {
+			because += ", and the point is marked kvwarm_real_kv"
+		}
+		return append(v.skips(m), "fake_fallback", fakeKDA), because, ""
 	}
 	switch {
 	case m.realKV:
-		return []string{"real_kv", realKDA}, ""
+		return []string{"real_kv", realKDA}, "the point is marked kvwarm_real_kv", ""
 	case m.fakeKV:
-		return []string{"fake_fallback", fakeKDA}, ""
-	case v.state == warmUnknown:
-		return []string{"unstamped", "legacy", "skip:*", fakeKDA}, ""
+		return []string{"fake_fallback", fakeKDA}, "the point is marked kvwarm_fake_fallback", ""
 	}
-	return []string{"unstamped", fakeKDA}, ""
+	const unmarked = "the point is marked neither kvwarm_real_kv nor kvwarm_fake_fallback"
+	if v.state == warmUnknown {
+		return []string{"unstamped", "legacy", "skip:*", fakeKDA}, unmarked + ", and whether the KV warmup took place is not told", ""
+	}
+	return []string{"unstamped", fakeKDA}, unmarked + ", and the KV warmup took place", ""
 }
 
 // skips are the regimes that name why the warmup was skipped. A producer may leave out

@@ -143,6 +143,10 @@ func (x *resultReader) findOutliers() {
 	if len(sorted) < 2 {
 		return
 	}
+	x.r.f.Samples.Later += len(sorted)
+	if !math.IsNaN(x.walls[0]) {
+		x.r.f.Samples.Later--
+	}
 	slices.Sort(sorted)
 	median := sorted[(len(sorted)-1)/2]
 	for i, wall := range x.walls {

@@ -325,10 +325,13 @@ func configVectors() []vector {
 
 func regimeVectors() []vector {
 	set, del := jsontest.Set, jsontest.Del
-	const message = "kv_seed_regime is not what the point's markers and the KV warmup say"
-	wrong := func(at, expected string) []said {
-		return []said{{1, finding.StrictRegime, at + "/kv_seed_regime", message, expected, ""}}
+	const message = "kv_seed_regime is not what the point's markers and the KV warmup say: "
+	wrong := func(at, because, expected string) []said {
+		return []said{{1, finding.StrictRegime, at + "/kv_seed_regime", message + because, expected, ""}}
 	}
+	const noPrefill, noDecode = "the point is marked neither prefill_real_seed nor prefill_fake_prefix", "the point is marked neither kvwarm_real_kv nor kvwarm_fake_fallback"
+	const markedReal, markedFake = "the point is marked kvwarm_real_kv", "the point is marked kvwarm_fake_fallback"
+	const warmed, untold = noDecode + ", and the KV warmup took place", noDecode + ", and whether the KV warmup took place is not told"
 	conflict := func(at, message string) []said {
 		return []said{{1, finding.StrictRegime, at + "/point/sample_reasons", message, "markers that agree with the warmup", ""}}
 	}
@@ -371,47 +374,47 @@ func regimeVectors() []vector {
 	const tp = `{"enabled": true, "warm_eligible": false, "skip_reason": "moe_tp_balanced_by_construction"}`
 	const anon = `{"enabled": true, "warm_eligible": false, "skip_reason": null}`
 	const disabled = `{"enabled": false, "warm_eligible": null, "skip_reason": "flag_off"}`
-	const real, fake, fakes = `["kvwarm_real_kv"]`, `["kvwarm_fake_fallback"]`, " or fake_fallback or fake_attention_kv_random_kda"
+	const real, fake, fakes = `["kvwarm_real_kv"]`, `["kvwarm_fake_fallback"]`, ` or "fake_fallback" or "fake_attention_kv_random_kda"`
 	return []vector{
 		{"no field", []change{in(1, del(r1+"/kv_seed_regime"))}, nil},
 		{"prefill, real seed", row(r0, `"real_prefix"`, `["prefill_real_seed", "x"]`), nil},
 		{"prefill, fake prefix", row(r0, `"fake_prefix"`, `["prefill_fake_prefix"]`), nil},
 		{"prefill, escapes", row(r0, `"real_pr\u0065fix"`, `["prefill_real_s\u0065ed"]`), nil},
-		{"prefill, real without a marker", row(r0, `"real_prefix"`, `[]`), wrong(r0, "not_applicable")},
-		{"prefill, marked real", row(r0, `"not_applicable"`, `["prefill_real_seed"]`), wrong(r0, "real_prefix")},
-		{"prefill, marked fake", row(r0, `"real_prefix"`, `["prefill_fake_prefix"]`), wrong(r0, "fake_prefix")},
+		{"prefill, real without a marker", row(r0, `"real_prefix"`, `[]`), wrong(r0, noPrefill, `"not_applicable"`)},
+		{"prefill, marked real", row(r0, `"not_applicable"`, `["prefill_real_seed"]`), wrong(r0, "the point is marked prefill_real_seed", `"real_prefix"`)},
+		{"prefill, marked fake", row(r0, `"real_prefix"`, `["prefill_fake_prefix"]`), wrong(r0, "the point is marked prefill_fake_prefix", `"fake_prefix"`)},
 		{"prefill, marked twice", row(r0, `"real_prefix"`, `["prefill_fake_prefix", "prefill_real_seed"]`), conflict(r0, "the point is marked as real and as fake")},
 		{"prefill, a decode's marker", row(r0, `"not_applicable"`, real), nil},
-		{"prefill, a decode's regime", row(r0, `"real_kv"`, real), wrong(r0, "not_applicable")},
-		{"null", row(r1, `null`, real), wrong(r1, "real_kv or real_attention_kv_random_kda")},
-		{"a number", row(r1, `1`, real), wrong(r1, "real_kv or real_attention_kv_random_kda")},
-		{"unknown", row(r1, `"warm"`, real), wrong(r1, "real_kv or real_attention_kv_random_kda")},
+		{"prefill, a decode's regime", row(r0, `"real_kv"`, real), wrong(r0, noPrefill, `"not_applicable"`)},
+		{"null", row(r1, `null`, real), wrong(r1, markedReal, `"real_kv" or "real_attention_kv_random_kda"`)},
+		{"a number", row(r1, `1`, real), wrong(r1, markedReal, `"real_kv" or "real_attention_kv_random_kda"`)},
+		{"unknown", row(r1, `"warm"`, real), wrong(r1, markedReal, `"real_kv" or "real_attention_kv_random_kda"`)},
 		{"real, random KDA", row(r1, `"real_attention_kv_random_kda"`, real), nil},
 		{"fake, random KDA", row(r1, `"fake_attention_kv_random_kda"`, fake), nil},
-		{"marked fake", row(r1, `"real_kv"`, fake), wrong(r1, "fake_fallback or fake_attention_kv_random_kda")},
-		{"marked real", row(r1, `"fake_fallback"`, real), wrong(r1, "real_kv or real_attention_kv_random_kda")},
+		{"marked fake", row(r1, `"real_kv"`, fake), wrong(r1, markedFake, `"fake_fallback" or "fake_attention_kv_random_kda"`)},
+		{"marked real", row(r1, `"fake_fallback"`, real), wrong(r1, markedReal, `"real_kv" or "real_attention_kv_random_kda"`)},
 		{"marked twice", row(r1, `"real_kv"`, `["kvwarm_real_kv", "kvwarm_fake_fallback"]`), conflict(r1, "the point is marked as real and as fake")},
 		{"unstamped", row(r1, `"unstamped"`, "[]"), nil},
-		{"no marker, real", row(r1, `"real_kv"`, "[]"), wrong(r1, "unstamped or fake_attention_kv_random_kda")},
-		{"no marker, legacy", row(r1, `"legacy"`, "[]"), wrong(r1, "unstamped or fake_attention_kv_random_kda")},
+		{"no marker, real", row(r1, `"real_kv"`, "[]"), wrong(r1, warmed, `"unstamped" or "fake_attention_kv_random_kda"`)},
+		{"no marker, legacy", row(r1, `"legacy"`, "[]"), wrong(r1, warmed, `"unstamped" or "fake_attention_kv_random_kda"`)},
 		{"no warmup", both(row(r1, `"legacy"`, `[]`, off("", `"legacy"`)...)), nil},
-		{"no warmup, real", both(row(r1, `"real_kv"`, `[]`, off("", `"legacy"`)...)), on0(wrong(r1, "legacy or skip:flag_off or fake_attention_kv_random_kda"))},
+		{"no warmup, real", both(row(r1, `"real_kv"`, `[]`, off("", `"legacy"`)...)), on0(wrong(r1, "the KV warmup was off", `"legacy" or "skip:flag_off" or "fake_attention_kv_random_kda"`))},
 		{"switch off", both(row(r1, `"skip:flag_off"`, `[]`, off(disabled, `"legacy"`)...)), nil},
 		{"switch off, marked real", both(row(r1, `"legacy"`, real, off(disabled, `"legacy"`)...)), on0(conflict(r1, "the point is marked as real, and the KV warmup was off"))},
 		{"skipped", both(row(r1, why, `[]`, off(skipped, `"skip:dataset_unavailable"`)...)), nil},
 		{"skipped, fallback", both(row(r1, `"fake_fallback"`, fake, off(skipped, why)...)), nil},
 		{"skipped for another reason", both(row(r1, `"skip:dataset_empty"`, `[]`, off(skipped, why)...)),
-			on0(wrong(r1, "skip:dataset_unavailable: no such file or skip:dataset_unavailable"+fakes))},
+			on0(wrong(r1, "the KV warmup was skipped, because dataset_unavailable: no such file", `"skip:dataset_unavailable: no such file" or "skip:dataset_unavailable"`+fakes))},
 		{"skipped, marked real", both(row(r1, why, real, off(skipped, why)...)), on0(conflict(r1, "the point is marked as real, and the KV warmup was skipped"))},
 		{"skipped without a reason", both(row(r1, `"skip:x"`, `[]`, off(anon, `"fake_fallback"`)...)), nil},
-		{"skipped without a reason, real", both(row(r1, `"real_kv"`, `[]`, off(anon, `"fake_fallback"`)...)), on0(wrong(r1, "skip:*"+fakes))},
+		{"skipped without a reason, real", both(row(r1, `"real_kv"`, `[]`, off(anon, `"fake_fallback"`)...)), on0(wrong(r1, "the KV warmup was skipped, because of a reason that is not told", `"skip:" and a reason`+fakes))},
 		{"balanced overrides the markers", both(row(r1, `"skip:moe_tp_balanced_by_construction"`, real, off(tp, `"skip:moe_tp_balanced_by_construction"`)...)), nil},
 		{"balanced, marked real", both(row(r1, `"real_kv"`, real, off(tp, `"fake_fallback"`)...)), nil},
-		{"balanced, not marked", both(row(r1, `"real_kv"`, `[]`, off(tp, `"fake_fallback"`)...)), on0(wrong(r1, "skip:moe_tp_balanced_by_construction"+fakes))},
+		{"balanced, not marked", both(row(r1, `"real_kv"`, `[]`, off(tp, `"fake_fallback"`)...)), on0(wrong(r1, "the KV warmup was skipped, because moe_tp_balanced_by_construction", `"skip:moe_tp_balanced_by_construction"`+fakes))},
 		{"the group is not eligible", both(row(r1, `"real_kv"`, real, append(off(anon, `"fake_fallback"`), set("/kvwarm", `{"enabled": true, "warm_eligible": true, "skip_reason": null}`), set("/capacity/common", `{"kvwarm_eligible": false}`))...)),
 			on0(conflict(r1, "the point is marked as real, and the KV warmup was skipped"))},
 		{"verdict unknown", both(row(r1, `"legacy"`, `[]`, off("[]", `"skip:x"`)...)), nil},
-		{"verdict unknown, real without a marker", both(row(r1, `"real_kv"`, `[]`, off("{}", `"unstamped"`)...)), on0(wrong(r1, "unstamped or legacy or skip:* or fake_attention_kv_random_kda"))},
+		{"verdict unknown, real without a marker", both(row(r1, `"real_kv"`, `[]`, off("{}", `"unstamped"`)...)), on0(wrong(r1, untold, `"unstamped" or "legacy" or "skip:" and a reason or "fake_attention_kv_random_kda"`))},
 		{"unknown type", []change{in(1, set(r1+"/point/point_type", `"x"`), set(r1+"/kv_seed_regime", `"real_kv"`))}, nil},
 	}
 }

@@ -6,20 +6,28 @@ import (
 	"slices"
 )
 
-// Skew compares the ranks at one point.
+// Skew compares the ranks at one point. The median is the lower one: of two ranks it is the
+// faster. The mean of the middle two would hide a straggler of two ranks, as a value over
+// the mean of itself and another one is never above 2.
 type Skew struct {
 	Slowest int     // the rank with the largest wall time, the first such; -1 without any
-	Wall    float64 // its wall time (seconds); NaN without any
-	Median  float64 // of all ranks' wall times (seconds), the mean of the middle two of an even number; NaN without any
+	Fastest int     // the rank with the smallest wall time, the first such; -1 without any
+	Wall    float64 // the slowest rank's wall time (seconds); NaN without any
+	Least   float64 // the fastest rank's wall time (seconds); NaN without any
+	Median  float64 // the lower median of all ranks' wall times (seconds); NaN without any
 	Ratio   float64 // Wall / Median; NaN with fewer than two ranks or a median that is not above 0
 }
 
 // Skew compares the wall times of the ranks at a point; those that are not finite do not
 // count.
-func (p *Point) Skew() Skew {
-	s := Skew{Slowest: -1, Wall: math.NaN(), Median: math.NaN(), Ratio: math.NaN()}
-	walls := make([]float64, 0, len(p.Walls))
-	for rank, w := range p.Walls {
+func (p *Point) Skew() Skew { return skew(p.Walls, nil) }
+
+// skew compares wall times by rank. The buffer is used for sorting, when it is large enough.
+func skew(times, buffer []float64) Skew {
+	nan := math.NaN()
+	s := Skew{Slowest: -1, Fastest: -1, Wall: nan, Least: nan, Median: nan, Ratio: nan}
+	walls := slices.Grow(buffer[:0], len(times))
+	for rank, w := range times {
 		if math.IsNaN(w) || math.IsInf(w, 0) {
 			continue
 		}
@@ -27,17 +35,75 @@ func (p *Point) Skew() Skew {
 		if s.Slowest < 0 || w > s.Wall {
 			s.Slowest, s.Wall = rank, w
 		}
+		if s.Fastest < 0 || w < s.Least {
+			s.Fastest, s.Least = rank, w
+		}
 	}
 	if len(walls) == 0 {
 		return s
 	}
 	slices.Sort(walls)
-	n := len(walls)
-	s.Median = walls[(n-1)/2]/2 + walls[n/2]/2
-	if n > 1 && s.Median > 0 {
-		s.Ratio = s.Wall / s.Median
-	}
+	s.Median = walls[(len(walls)-1)/2]
+	s.Ratio = s.over(s.Wall, len(walls))
 	return s
+}
+
+// over returns a wall time over the median of so many ranks; NaN where that says nothing.
+func (s Skew) over(wall float64, ranks int) float64 {
+	if ratio := wall / s.Median; ranks > 1 && s.Median > 0 && !math.IsInf(ratio, 0) {
+		return ratio
+	}
+	return math.NaN()
+}
+
+// RankSkew is how a rank compares with the others over all points.
+type RankSkew struct {
+	Rank    int
+	Points  int     // at which the rank has a skew
+	Slowest int     // of them, those at which it is the slowest, the first of equals
+	Median  float64 // lower median of its wall time over the point's median; NaN without points
+}
+
+// RankSkews compares the ranks over all points, by rank: those that have a skew anywhere.
+func RankSkews(points []Point) (list []RankSkew) {
+	skews := make([]Skew, len(points))
+	var buffer []float64
+	ranks := 0
+	for i := range points {
+		buffer = slices.Grow(buffer[:0], len(points[i].Walls))
+		skews[i] = skew(points[i].Walls, buffer)
+		ranks = max(ranks, len(points[i].Walls))
+	}
+	var ratios []float64
+	for rank := range ranks {
+		r := RankSkew{Rank: rank}
+		ratios = ratios[:0]
+		for i := range points {
+			if math.IsNaN(skews[i].Ratio) || rank >= len(points[i].Walls) {
+				continue
+			}
+			ratio := skews[i].over(points[i].Walls[rank], 2)
+			if math.IsNaN(ratio) {
+				continue
+			}
+			ratios = append(ratios, ratio)
+			if skews[i].Slowest == rank {
+				r.Slowest++
+			}
+		}
+		if r.Points = len(ratios); r.Points > 0 {
+			slices.Sort(ratios)
+			r.Median = ratios[(len(ratios)-1)/2]
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// Slow tells whether a rank is the slowest at three of four points or more, of at least
+// four, and takes at least a tenth more than the median rank at half of them.
+func (r RankSkew) Slow() bool {
+	return r.Points >= 4 && 4*r.Slowest >= 3*r.Points && r.Median >= 1.1
 }
 
 // Range is what values a coordinate takes.

@@ -14,15 +14,18 @@ func TestSkew(t *testing.T) {
 		walls []float64
 		want  Skew
 	}{
-		"none":                {nil, Skew{-1, nan, nan, nan}},
-		"one rank":            {[]float64{2}, Skew{0, 2, 2, nan}},
-		"even":                {[]float64{1, 3, 2, 6}, Skew{3, 6, 2.5, 2.4}},
-		"odd":                 {[]float64{4, 1, 2}, Skew{0, 4, 2, 2}},
-		"the first of equals": {[]float64{2, 2}, Skew{0, 2, 2, 1}},
-		"what is not finite":  {[]float64{nan, 1, math.Inf(1), 3}, Skew{3, 3, 2, 1.5}},
-		"zero":                {[]float64{0, 0}, Skew{0, 0, 0, nan}},
-		"negative":            {[]float64{-2, -1, -1}, Skew{1, -1, -1, nan}},
-		"as large as can be":  {[]float64{math.MaxFloat64, math.MaxFloat64}, Skew{0, math.MaxFloat64, math.MaxFloat64, 1}},
+		"none":                {nil, Skew{-1, -1, nan, nan, nan, nan}},
+		"one rank":            {[]float64{2}, Skew{0, 0, 2, 2, 2, nan}},
+		"two":                 {[]float64{1, 3}, Skew{1, 0, 3, 1, 1, 3}},
+		"even":                {[]float64{1, 3, 2, 6}, Skew{3, 0, 6, 1, 2, 3}},
+		"odd":                 {[]float64{4, 1, 2}, Skew{0, 1, 4, 1, 2, 2}},
+		"the first of equals": {[]float64{2, 2}, Skew{0, 0, 2, 2, 2, 1}},
+		"what is not finite":  {[]float64{nan, 1, math.Inf(1), 3}, Skew{3, 1, 3, 1, 1, 3}},
+		"zero":                {[]float64{0, 0}, Skew{0, 0, 0, 0, 0, nan}},
+		"one at zero":         {[]float64{0, 1}, Skew{1, 0, 1, 0, 0, nan}},
+		"negative":            {[]float64{-2, -1, -1}, Skew{1, 0, -1, -2, -1, nan}},
+		"as large as can be":  {[]float64{math.MaxFloat64, math.MaxFloat64}, Skew{0, 0, math.MaxFloat64, math.MaxFloat64, math.MaxFloat64, 1}},
+		"beyond all bounds":   {[]float64{1e-300, 1e300}, Skew{1, 0, 1e300, 1e-300, 1e-300, nan}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Point{Walls: c.walls}
@@ -30,6 +33,29 @@ func TestSkew(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestRankSkews(t *testing.T) {
+	points := make([]Point, 5)
+	for i := range points {
+		points[i].Walls = []float64{1, 1, 1.5 + float64(i)}
+	}
+	points[1].Walls = []float64{3, 1, 2}
+	points[4].Walls = []float64{math.NaN(), 0, 4} // no skew: the median is 0
+	want := []RankSkew{{0, 4, 1, 1}, {1, 4, 0, 1}, {2, 4, 3, 1.5}}
+	got := RankSkews(points)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got[0].Slow() || got[1].Slow() || !got[2].Slow() {
+		t.Errorf("slow: %v %v %v", got[0].Slow(), got[1].Slow(), got[2].Slow())
+	}
+	if got := RankSkews(points[4:]); got != nil {
+		t.Errorf("of points without a skew: %v", got)
+	}
+	if few := (RankSkew{Points: 3, Slowest: 3, Median: 9}); few.Slow() {
+		t.Error("three points say too little")
 	}
 }
 

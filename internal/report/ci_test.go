@@ -479,3 +479,30 @@ func TestJUnitIsOneDocument(t *testing.T) {
 		}
 	}
 }
+
+// Whether a merge would accept what a finding rejects is said wherever people read it.
+func TestLevelIsSaid(t *testing.T) {
+	for rule, want := range map[finding.ID]map[Format]string{
+		finding.StrictWall: {
+			Text: "    level:    strict: a merge accepts this\n", JUnit: "level:    strict: a merge accepts this",
+			GitHub: "::m (strict)%0A", GitLab: `"m (strict); `, SARIF: `"m (strict)\n`,
+		},
+		finding.SchemaViolation: {
+			Text: "    level:    strict: its schema was asked for\n", JUnit: "level:    strict: its schema was asked for",
+			GitHub: "::m (strict)%0A", GitLab: `"m (strict); `, SARIF: `"m (strict)\n`,
+		},
+		finding.RunID: nil,
+	} {
+		c := finding.NewCollector(0)
+		c.Add(finding.Finding{Rule: rule, File: "a.json", Message: "m"})
+		for _, format := range []Format{Text, JUnit, GitHub, GitLab, SARIF} {
+			text := print(t, format, reportOf("validate", c), TextOptions{})
+			if format == SARIF {
+				_, text, _ = strings.Cut(text, `"results"`) // behind the rules
+			}
+			if want == nil && strings.Contains(text, "strict") || !strings.Contains(text, want[format]) {
+				t.Errorf("%s, %s: want %q in\n%s", rule, format, want[format], text)
+			}
+		}
+	}
+}

@@ -103,3 +103,18 @@ func valid(s string) string {
 	}
 	return b.String()
 }
+
+// Quote returns a path as a shell takes it for an argument that is no flag, for commands
+// that people are to copy. It is to be escaped as any other text.
+func Quote(path string) string {
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+=:,@%", r)
+	}
+	if path != "" && path[0] != '-' && strings.IndexFunc(path, func(r rune) bool { return !safe(r) }) < 0 {
+		return path
+	}
+	if path != "" && path[0] == '-' {
+		path = "./" + path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}

@@ -134,3 +134,14 @@ func grammar(t *testing.T, format Format, r *Report, out string) {
 		}
 	}
 }
+
+func TestQuote(t *testing.T) {
+	for path, want := range map[string]string{
+		"run/benchmark_results_dp1.json": "run/benchmark_results_dp1.json", "": "''", "-x": "'./-x'",
+		"a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "~": "'~'", "é": "'é'",
+	} {
+		if got := Quote(path); got != want {
+			t.Errorf("%q: %s, want %s", path, got, want)
+		}
+	}
+}

@@ -40,14 +40,19 @@ func printGitHub(w io.Writer, r *Report) {
 	}
 }
 
-// findingLines returns a finding's message and what belongs to it, the empty ones too.
+// findingLines returns a finding's message with its level, where that is not a merge's, and
+// what belongs to it, the empty ones too.
 func findingLines(f finding.Finding) []string {
 	pointer := ""
 	if f.Pointer != "" {
 		pointer = "at " + Escape(f.Pointer)
 	}
+	message := Escape(f.Message)
+	if level(f.Rule) != "" {
+		message += " (strict)" // a merge may accept it
+	}
 	return []string{
-		Escape(f.Message), pointer,
+		message, pointer,
 		labelled("expected", f.Expected), labelled("actual", f.Actual), labelled("hint", f.Hint),
 	}
 }

@@ -16,24 +16,7 @@ import (
 type Object []Detail
 
 // MarshalJSON writes the members in their order.
-func (o Object) MarshalJSON() ([]byte, error) {
-	b := []byte{'{'}
-	for i, d := range o {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		name, err := json.Marshal(d.Key)
-		if err != nil {
-			return nil, err
-		}
-		value, err := marshal(d.Value, "")
-		if err != nil {
-			return nil, fmt.Errorf("member %s: %w", d.Key, err)
-		}
-		b = append(append(append(b, name...), ':'), value...)
-	}
-	return append(b, '}'), nil
-}
+func (o Object) MarshalJSON() ([]byte, error) { return whole(o) }
 
 // jsonFinding is a finding in the JSON formats; what does not apply is absent.
 type jsonFinding struct {
@@ -144,36 +127,37 @@ func printJSONLines(w io.Writer, r *Report) error {
 
 // writeJSON writes a value and a line end.
 func writeJSON(w io.Writer, v any, indent string) error {
-	text, err := marshal(v, indent)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(append(text, '\n'))
-	return err
+	s := stream{w: w, indent: indent}
+	s.value(v, "")
+	s.put("\n")
+	return s.err
 }
 
-// marshal returns the JSON text of a value. Characters without a graphic form are
-// escaped: outside of ASCII they can only stand in strings, so that the text as a whole
-// can be treated.
-func marshal(v any, indent string) ([]byte, error) {
+// marshal returns the JSON text of a value whose lines after the first begin with a prefix.
+func marshal(v any, prefix, indent string) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", indent)
+	encoder.SetIndent(prefix, indent)
 	if err := encoder.Encode(v); err != nil {
 		return nil, err
 	}
-	text := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return escaped(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+}
+
+// escaped returns JSON text in which characters without a graphic form are escaped: outside
+// of ASCII they can only stand in strings, so that the text as a whole can be treated.
+func escaped(text []byte) []byte {
 	if !bytes.ContainsFunc(text, func(r rune) bool { return r != '\n' && (r < ' ' || r > '~') }) {
-		return text, nil // as nearly all texts are; a long list is not to be copied once more
+		return text // as nearly all texts are; a long list is not to be copied once more
 	}
-	escaped := make([]byte, 0, len(text))
+	dst := make([]byte, 0, len(text))
 	for len(text) > 0 {
 		r, n := utf8.DecodeRune(text)
-		escaped = appendJSONRune(escaped, r, text[:n])
+		dst = appendJSONRune(dst, r, text[:n])
 		text = text[n:]
 	}
-	return escaped, nil
+	return dst
 }
 
 // appendJSONRune appends a character of JSON text, as an escape when it has no graphic

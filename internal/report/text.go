@@ -53,12 +53,23 @@ func printFinding(w io.Writer, f finding.Finding, opt TextOptions) {
 		fmt.Fprint(w, " at ", Escape(f.Pointer))
 	}
 	fmt.Fprintf(w, ": %s\n", Escape(f.Message))
-	if rule, _ := finding.Lookup(f.Rule); rule.Level == finding.Strict && f.Rule != finding.SchemaViolation { // of which a merge may think anything
-		note(w, opt, "level", "strict: a merge accepts this")
-	}
+	note(w, opt, "level", level(f.Rule))
 	note(w, opt, "expected", f.Expected)
 	note(w, opt, "actual", f.Actual)
 	note(w, opt, "hint", f.Hint)
+}
+
+// level says of a rule that a merge does not require who does; it is empty for others.
+func level(id finding.ID) string {
+	rule, _ := finding.Lookup(id)
+	switch {
+	case rule.Level != finding.Strict:
+		return ""
+	case id == finding.SchemaViolation: // a merge, too, refuses some of what breaks a schema
+		return "strict: its schema was asked for"
+	default:
+		return "strict: a merge accepts this"
+	}
 }
 
 // place returns FILE:LINE:COL as far as it is known.
@@ -88,6 +99,22 @@ func PrintFatal(w io.Writer, r *Report, opt TextOptions) error {
 		printFatal(&b, f, opt)
 	}
 	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// PrintAside writes what belongs on standard error when a report in a format is on
+// standard output: what could not be done, where people read; and, where standard output
+// is a file that a service reads, how the command ended, so that nobody has to open the
+// file to learn it. [Report.Quiet] leaves out the latter only. Programs that read JSON
+// need neither.
+func PrintAside(w io.Writer, format Format, r *Report, opt TextOptions) error {
+	if format == JSON || format == JSONL {
+		return nil
+	}
+	err := PrintFatal(w, r, opt)
+	if format.ForFindings() && !r.Quiet && r.Status != OK && (r.Total > 0 || len(r.Fatal) == 0) && err == nil {
+		_, err = fmt.Fprintln(w, r.outcome())
+	}
 	return err
 }
 

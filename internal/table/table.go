@@ -42,6 +42,9 @@ type Table struct {
 	// More names what else was left out before the table was made, in the line about
 	// columns: "rank 32-63".
 	More []string
+	// Elsewhere says where columns that were left out can be seen; it ends the line about
+	// them.
+	Elsewhere string
 }
 
 const (
@@ -88,7 +91,7 @@ func (t *Table) notes(shown int, columns []string) (notes []string) {
 		for i, c := range columns {
 			columns[i] = report.Escape(c)
 		}
-		notes = append(notes, "(left out for lack of room: "+strings.Join(columns, ", ")+")")
+		notes = append(notes, "(left out for lack of room: "+strings.Join(columns, ", ")+t.Elsewhere+")")
 	}
 	return notes
 }

@@ -75,6 +75,11 @@ a
 x
 (left out for lack of room: rank 32-63)
 `},
+		{"columns that can be seen elsewhere", &Table{Columns: []Column{{Title: "a"}}, Rows: [][]string{{"x"}}, More: []string{"b"}, Elsewhere: "; see c"}, 80, 0, `
+a
+x
+(left out for lack of room: b; see c)
+`},
 		{"columns of a kind", &Table{
 			Columns: []Column{{Title: "a"}, {Title: "rank 0 [ms]", Priority: 2, Plural: "ranks"}, {Title: "rank 1 [ms]", Priority: 2, Plural: "ranks"}, {Title: "rank 2 [ms]", Priority: 2, Plural: "ranks"}},
 			Rows:    [][]string{{"x", "1", "2", "3"}},

@@ -132,9 +132,18 @@ func (d *Document) runData() report.Object {
 	return append(o,
 		report.Detail{Key: "artifacts", Value: append([]report.Object{}, ranks...)},
 		report.Detail{Key: "grid", Value: append([]inspect.Grid{}, d.grids()...)},
+		report.Detail{Key: "rank_skew", Value: d.skewData()},
 		report.Detail{Key: "engine", Value: engine},
 		report.Detail{Key: "blocks", Value: blocks},
 	)
+}
+
+// skewData compares the ranks over all points.
+func (d *Document) skewData() []report.Object {
+	if f := d.reference(); f != nil {
+		return inspect.SkewData(inspect.RankSkews(f.Points))
+	}
+	return []report.Object{}
 }
 
 // withEngine returns the first artifact with an engine block.
@@ -158,6 +167,7 @@ func rankData(f *inspect.Facts) report.Object {
 		{Key: "started_at", Value: text(f.StartedAt)}, {Key: "completed_at", Value: text(f.CompletedAt)},
 		{Key: "benchmark_elapsed_seconds", Value: number64(f.Elapsed)}, {Key: "measured_iteration_seconds", Value: number64(f.Measured)},
 		{Key: "warmup_status", Value: text(f.WarmupStatus)}, {Key: "warmup_records", Value: f.WarmupTotal},
+		{Key: "raw_samples", Value: f.Samples.Raw}, {Key: "later_samples", Value: f.Samples.Later}, {Key: "slow_first_samples", Value: f.Samples.SlowFirst}, {Key: "outliers", Value: f.Samples.Outliers},
 	}
 }
 
@@ -203,29 +213,36 @@ type dispatch struct {
 	Samples int    `json:"samples"`
 }
 
-func (d *Document) pointsData() []pointData {
-	list := []pointData{}
-	f := d.reference()
-	if f == nil {
-		return list
-	}
-	regimes := d.regimes(f.Points)
-	for i := range f.Points {
-		p := &f.Points[i]
-		s := p.Skew()
-		observed := []dispatch{}
-		for _, d := range p.Dispatch {
-			observed = append(observed, dispatch(d))
+// pointsData makes the points one by one.
+func (d *Document) pointsData() report.List {
+	return func(yield func(any) bool) {
+		f := d.reference()
+		if f == nil {
+			return
 		}
-		list = append(list, pointData{
-			ID: p.ID, Position: p.Position, Type: p.Type, BatchSize: known(p.BatchSize), PrefillTokens: known(p.PrefillTokens), KVReadTokens: known(p.KVReadTokens),
-			Reasons: append([]string{}, p.Reasons...), Regimes: append([]string{}, regimes[p.ID]...),
-			ExpectedMode: text(p.ExpectedMode), CaptureSize: known(p.CaptureSize), Padding: known(p.Padding),
-			Observed: observed, Unexpected: p.Unexpected(),
-			Wall: number64(p.Wall), Walls: numbers(p.Walls), Median: number64(s.Median), Slowest: known(s.Slowest), Skew: number64(s.Ratio),
-		})
+		points := d.sorted(f.Points)
+		regimes := d.regimes(points)
+		for _, p := range points {
+			if !yield(newPointData(p, regimes[p.ID])) {
+				return
+			}
+		}
 	}
-	return list
+}
+
+func newPointData(p *inspect.Point, regimes []string) pointData {
+	s := p.Skew()
+	observed := []dispatch{}
+	for _, d := range p.Dispatch {
+		observed = append(observed, dispatch(d))
+	}
+	return pointData{
+		ID: p.ID, Position: p.Position, Type: p.Type, BatchSize: known(p.BatchSize), PrefillTokens: known(p.PrefillTokens), KVReadTokens: known(p.KVReadTokens),
+		Reasons: append([]string{}, p.Reasons...), Regimes: append([]string{}, regimes...),
+		ExpectedMode: text(p.ExpectedMode), CaptureSize: known(p.CaptureSize), Padding: known(p.Padding),
+		Observed: observed, Unexpected: p.Unexpected(),
+		Wall: number64(p.Wall), Walls: numbers(p.Walls), Median: number64(s.Median), Slowest: known(s.Slowest), Skew: number64(s.Ratio),
+	}
 }
 
 // eventData is a row of a timeline in the JSON formats: a warmup record, or points.

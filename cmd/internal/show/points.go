@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -13,10 +14,10 @@ import (
 
 // regimes returns the seed regimes of points by benchmark id: more than one where ranks
 // differ.
-func (d *Document) regimes(points []inspect.Point) map[int64][]string {
+func (d *Document) regimes(points []*inspect.Point) map[int64][]string {
 	of := make(map[int64][]string, len(points))
-	for i := range points {
-		of[points[i].ID] = nil
+	for _, p := range points {
+		of[p.ID] = nil
 	}
 	for _, f := range d.Facts {
 		for _, r := range f.Results {
@@ -34,11 +35,34 @@ func (d *Document) pointsTitle() string {
 	if f == nil {
 		return "points: none"
 	}
-	return fmt.Sprintf("points: %d, in the order of execution, wall times of the slowest rank", f.PointsTotal)
+	order := map[Order]string{ByWall: "the longest first", BySkew: "the largest skew first"}[d.Sort]
+	return fmt.Sprintf("points: %d, %s, wall times of the slowest rank", f.PointsTotal, cmp.Or(order, "in the order of execution"))
+}
+
+// sorted returns points in the order in which they are shown.
+func (d *Document) sorted(points []inspect.Point) []*inspect.Point {
+	list := make([]*inspect.Point, len(points))
+	key := make(map[*inspect.Point]float64)
+	for i := range points {
+		list[i] = &points[i]
+		switch d.Sort {
+		case ByWall:
+			key[list[i]] = points[i].Wall
+		case BySkew:
+			key[list[i]] = points[i].Skew().Ratio
+		}
+	}
+	if len(key) > 0 {
+		slices.SortStableFunc(list, func(a, b *inspect.Point) int { return cmp.Compare(key[b], key[a]) }) // NaN is the least
+	}
+	return list
 }
 
 // maxRankColumns is how many ranks have a column at most; no terminal shows more.
 const maxRankColumns = 64
+
+// fewRanks is how many ranks have columns that are worth more than those of the grid.
+const fewRanks = 8
 
 // points is the table of points, of the first so many; 0 is all.
 func (d *Document) points(limit int) *table.Table {
@@ -46,23 +70,24 @@ func (d *Document) points(limit int) *table.Table {
 		{Title: "point", Right: true},
 		{Title: "phase"},
 		{Title: "batch", Right: true},
-		{Title: "prefill tok", Right: true, Priority: 1},
+		{Title: "prefill", Right: true, Priority: 1},
 		{Title: "KV tok", Right: true, Priority: 1},
-		{Title: "regime", Priority: 5, Flex: true},
-		{Title: "expected", Priority: 4},
+		{Title: "regime", Priority: 6, Flex: true},
+		{Title: "expected", Priority: 5},
 		{Title: "observed", Priority: 3},
 		{Title: "wall [ms]", Right: true},
 		{Title: "slowest", Right: true, Priority: 3},
 		{Title: "skew", Right: true, Priority: 2},
-		{Title: "padding", Right: true, Priority: 6},
-		{Title: "reasons", Priority: 7, Flex: true},
+		{Title: "min [ms]", Right: true, Priority: 4},
+		{Title: "padding", Right: true, Priority: 8},
+		{Title: "reasons", Priority: 9, Flex: true},
 	}}
 	f := d.reference()
 	if f == nil {
 		return t
 	}
 	t.Total = f.PointsTotal
-	points := f.Points
+	points := d.sorted(f.Points)
 	if limit > 0 {
 		points = points[:min(limit, len(points))]
 	}
@@ -74,15 +99,21 @@ func (d *Document) points(limit int) *table.Table {
 	if ranks == 1 {
 		columns = 0 // the wall time is that of the one rank
 	}
+	// Of few ranks the times of each say more than padding and reasons; of many, the slowest
+	// and the fastest do.
+	priority := 7
+	if ranks > fewRanks {
+		priority = 10
+	}
 	for rank := range columns {
-		t.Columns = append(t.Columns, table.Column{Title: fmt.Sprintf("rank %d [ms]", rank), Right: true, Priority: 8, Plural: "columns of single ranks"})
+		t.Columns = append(t.Columns, table.Column{Title: fmt.Sprintf("rank %d [ms]", rank), Right: true, Priority: priority, Plural: "columns of single ranks"})
 	}
 	if ranks > maxRankColumns {
 		t.More = []string{fmt.Sprintf("rank %d to rank %d [ms]", columns, ranks-1)}
 	}
 	regimes := d.regimes(points)
 	for i := range points {
-		t.Rows = append(t.Rows, pointRow(&points[i], regimes[points[i].ID], columns))
+		t.Rows = append(t.Rows, pointRow(points[i], regimes[points[i].ID], columns))
 	}
 	return t
 }
@@ -90,22 +121,21 @@ func (d *Document) points(limit int) *table.Table {
 // pointLines lays the table of points out, with its legend.
 func (d *Document) pointLines(l Layout, usual int) []string {
 	limit := l.rows(usual)
-	return append(d.points(limit).Lines(l.Width, limit), d.legend(l.Width)...)
+	return append(l.lines(d.points(limit), limit), d.legend(l.Width)...)
 }
 
 func pointRow(p *inspect.Point, regimes []string, ranks int) []string {
 	s := p.Skew()
-	slowest, skew := "", ""
+	slowest, skew, fastest := "", "", ""
+	if s.Slowest != s.Fastest {
+		slowest, skew, fastest = "rank "+strconv.Itoa(s.Slowest), "-", millis(s.Least)
+	}
 	if !math.IsNaN(s.Ratio) {
-		slowest = "rank " + strconv.Itoa(s.Slowest)
-		skew = strconv.FormatFloat(s.Ratio, 'f', 3, 64)
-		if s.Ratio >= 1e6 {
-			skew = strconv.FormatFloat(s.Ratio, 'g', 4, 64)
-		}
+		slowest, skew, fastest = "rank "+strconv.Itoa(s.Slowest), ratio(s.Ratio), millis(s.Least)
 	}
 	observed := ""
 	if len(p.Dispatch) > 0 {
-		observed = strings.ReplaceAll(p.Observed(), inspect.NotObserved, "?")
+		observed = p.Observed()
 	}
 	if p.Unexpected() {
 		observed += " !"
@@ -116,7 +146,7 @@ func pointRow(p *inspect.Point, regimes []string, ranks int) []string {
 	}
 	row := []string{
 		number(p.ID), clip(p.Type), number(p.BatchSize), number(p.PrefillTokens), number(p.KVReadTokens),
-		strings.Join(regimes, " or "), expected(p), observed, millis(p.Wall), slowest, skew, padding, strings.Join(p.Reasons, ", "),
+		strings.Join(regimes, " or "), expected(p), observed, millis(p.Wall), slowest, skew, fastest, padding, strings.Join(p.Reasons, ", "),
 	}
 	for rank := range ranks {
 		wall := "-"
@@ -126,6 +156,17 @@ func pointRow(p *inspect.Point, regimes []string, ranks int) []string {
 		row = append(row, wall)
 	}
 	return row
+}
+
+// ratio is a wall time over a median.
+func ratio(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "-"
+	case v >= 1e6:
+		return strconv.FormatFloat(v, 'g', 4, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 3, 64)
 }
 
 // number is a coordinate; those are never negative.
@@ -151,9 +192,9 @@ func (d *Document) legend(width int) []string {
 	if f == nil {
 		return nil
 	}
-	marks := []string{"slowest, skew: the rank with the largest wall time, and that over the median of all ranks"}
+	marks := []string{"slowest, min, skew: the rank with the largest wall time, the smallest one, and the largest over the lower median of the ranks' wall times, of two ranks the faster one's; - where the median is not above 0"}
 	if slices.ContainsFunc(f.Points, func(p inspect.Point) bool { return strings.Contains(p.Observed(), inspect.NotObserved) }) {
-		marks = append(marks, "?: samples whose dispatch was not observed")
+		marks = append(marks, "unavailable: samples whose dispatch was not observed")
 	}
 	if slices.ContainsFunc(f.Points, func(p inspect.Point) bool { return p.Unexpected() }) {
 		marks = append(marks, "!: observed, and not as expected")

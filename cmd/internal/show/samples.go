@@ -25,12 +25,12 @@ func (d *Document) sampleLines(l Layout) []string {
 	if d.Samples == nil {
 		return nil
 	}
-	lines := measurementTable(d.Samples).Lines(l.Width, l.rows(manyRows))
+	lines := l.lines(measurementTable(d.Samples), l.rows(manyRows))
 	raw := sampleTable(d.Samples)
 	if len(raw.Rows) == 0 {
 		return append(lines, table.Paragraph("", "There are no raw samples: the artifact is of a producer that did not record them.", l.Width)...)
 	}
-	lines = append(append(lines, ""), raw.Lines(l.Width, l.rows(manyRows))...)
+	lines = append(append(lines, ""), l.lines(raw, l.rows(manyRows))...)
 	return append(lines, table.Paragraph("", "(used: the estimate takes this sample; of median: the wall time over the median of the rank's raw samples, the lower one of an even number; forward indices and clocks of different ranks do not compare)", l.Width)...)
 }
 
@@ -85,16 +85,16 @@ func sampleRow(r *inspect.RankDetail, s inspect.SampleDetail, median float64) []
 	if s.Index >= 0 && slices.Contains(r.Indices, s.Index) {
 		used = "yes"
 	}
-	ratio := ""
+	above := ""
 	if x := s.Wall / median; !math.IsNaN(x) && !math.IsInf(x, 0) {
-		ratio = strconv.FormatFloat(x, 'g', 4, 64)
+		above = ratio(x)
 	}
 	mode := s.Mode
 	if mode == "" {
 		mode = s.Status
 	}
 	return []string{
-		rankName(r.Rank), number(s.Index), number(s.Forward), millis(s.Wall), ratio, used, mode,
+		rankName(r.Rank), number(s.Index), number(s.Forward), millis(s.Wall), above, used, mode,
 		number(s.Unpadded), number(s.Padded), s.Basis, clock(s.Start), clock(s.End),
 	}
 }

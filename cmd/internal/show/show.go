@@ -1,9 +1,9 @@
 // Package show reads artifacts for people.
 //
 // The paths are expanded to files, and each file is recognised by its content. The rank
-// artifacts together are one [Document], shown as one run, and so are the files of traces;
-// a merged artifact or a sidecar is a document of its own. A document is written as text that fits a width, or as data
-// that carries the same without any cut.
+// artifacts of one run are one [Document], and so are the files of traces; a merged artifact
+// or a sidecar is a document of its own. A document is written as text that fits a width,
+// or as data that carries the same without any cut.
 //
 // Showing judges nothing: whatever can be read is shown, sound or not. What is no JSON
 // text, or nothing that is known, is a finding.
@@ -34,6 +34,7 @@ import (
 // Options says what to read.
 type Options struct {
 	Paths       []string
+	Sort        Order // of the points; empty for that of execution
 	Sample      int64 // also read the raw samples of the point of this benchmark id; 0 for none
 	MaxFindings int   // bounds the findings that are kept; all are counted; 0 keeps all
 	Progress    Progress
@@ -47,6 +48,19 @@ type Progress interface {
 	Add(bytes int64)    // so much more is done
 }
 
+// Order is an order of points.
+type Order string
+
+// The orders of points. Points that have no such value come last, equal ones as executed.
+const (
+	ByExecution Order = "order"
+	ByWall      Order = "wall" // the longest first
+	BySkew      Order = "skew" // the largest first
+)
+
+// Orders returns every order, the default first.
+func Orders() []Order { return []Order{ByExecution, ByWall, BySkew} }
+
 // Result is what was read.
 type Result struct {
 	Documents        []*Document
@@ -55,8 +69,8 @@ type Result struct {
 	Failures         []*exitcode.Error // what could not be done
 }
 
-// Document is what is shown together: the rank artifacts of a run, the files of traces, or
-// one other file.
+// Document is what is shown together: the rank artifacts of one run id, the files of traces,
+// or one other file.
 type Document struct {
 	Kind    detect.Kind
 	Files   []string
@@ -65,6 +79,7 @@ type Document struct {
 	Sidecar *Sidecar             // of a sidecar
 	Trace   *trace.Stats         // of the files of traces
 	Samples *inspect.PointDetail // of the point that was asked for; nil when there is none
+	Sort    Order                // of the points that are shown
 }
 
 // explanations explains a document.
@@ -81,17 +96,22 @@ type reading struct {
 	opt    Options
 	out    *finding.Collector
 	result Result
-	ranks  *Document       // of the rank artifacts
-	seen   map[string]bool // files by their absolute path
+	runs   map[string]*Document // of rank artifacts, by run id
+	last   *Document            // of the last rank artifact that was read
+	seen   map[string]bool      // files by their absolute path
 
 	traces           []string // files of traces
 	manifests, locks []string // what recorders keep beside them
 }
 
+func newReading(ctx context.Context, opt Options) *reading {
+	return &reading{ctx: ctx, opt: opt, out: finding.NewCollector(opt.MaxFindings), runs: map[string]*Document{}, seen: map[string]bool{}}
+}
+
 // Read reads the files that the paths stand for. The error is that of ctx, when it was
 // cancelled; everything else is in the result.
 func Read(ctx context.Context, opt Options) (*Result, error) {
-	r := &reading{ctx: ctx, opt: opt, out: finding.NewCollector(opt.MaxFindings)}
+	r := newReading(ctx, opt)
 	for _, path := range opt.Paths {
 		r.path(path, len(opt.Paths) == 1)
 		if err := ctx.Err(); err != nil {
@@ -108,13 +128,19 @@ func Read(ctx context.Context, opt Options) (*Result, error) {
 
 // conclude puts what was read in order: that of the arguments changes nothing.
 func (r *reading) conclude() {
-	if r.ranks != nil {
-		slices.SortStableFunc(r.ranks.Facts, compareFacts)
-		for _, f := range r.ranks.Facts {
-			r.ranks.Files = append(r.ranks.Files, f.File)
+	for _, d := range r.result.Documents {
+		if d.Kind != detect.Rank {
+			continue
+		}
+		slices.SortStableFunc(d.Facts, compareFacts)
+		for _, f := range d.Facts {
+			d.Files = append(d.Files, f.File)
 		}
 	}
 	slices.SortStableFunc(r.result.Documents, compareDocuments)
+	for _, d := range r.result.Documents {
+		d.Sort = r.opt.Sort
+	}
 	r.missed()
 	r.result.Findings, r.result.Errors, r.result.Warnings = r.out.Findings(), r.out.Errors(), r.out.Warnings()
 }
@@ -248,6 +274,9 @@ func (r *reading) sibling(base artifact.Base, rank, size int) {
 
 func missingHint(given, first string) string {
 	if given != first {
+		if found := runsBelow(given); len(found) > 0 {
+			return "a directory stands for " + artifact.DefaultName + " in it; further down there is " + strings.Join(found, ", ")
+		}
 		return "a directory stands for " + artifact.DefaultName + " in it, and the other ranks beside it; name any other file itself"
 	}
 	return "check the path; a directory, or the rank 0 file, finds the other ranks by name"
@@ -300,9 +329,6 @@ func (r *reading) again(path string) bool {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}
-	if r.seen == nil {
-		r.seen = map[string]bool{}
-	}
 	seen := r.seen[path]
 	r.seen[path] = true
 	return seen
@@ -347,19 +373,30 @@ func (r *reading) unknown(path, what string) {
 	})
 }
 
-// rank reads a rank artifact. The groups are read of one artifact only: those of the
-// others are the same, and every rank's points are every rank's.
+// rank reads a rank artifact. The groups are read of one artifact of a run only: those of
+// the others are the same, and every rank's points are every rank's. As long as nothing
+// else is known, a file is taken for one of the run of the file before.
 func (r *reading) rank(path string, src io.ReaderAt) (*inspect.Facts, error) {
-	f, err := inspect.Read(src, inspect.Options{File: path, Rank: finding.NoRank, SkipGroups: r.ranks != nil && r.ranks.reference() != nil})
+	opt := inspect.Options{File: path, Rank: finding.NoRank, SkipGroups: r.last != nil && r.last.reference() != nil}
+	f, err := inspect.Read(src, opt)
 	if err != nil {
 		return nil, err
 	}
-	if r.ranks == nil {
-		r.ranks = &Document{Kind: detect.Rank}
-		r.result.Documents = append(r.result.Documents, r.ranks)
+	d := r.runs[f.RunID] // those that name no run are together
+	if opt.SkipGroups && (d == nil || d.reference() == nil) {
+		opt.SkipGroups = false
+		if f, err = inspect.Read(src, opt); err != nil {
+			return nil, err
+		}
 	}
-	r.ranks.Facts = append(r.ranks.Facts, f)
-	return f, r.point(r.ranks, src)
+	if d == nil {
+		d = &Document{Kind: detect.Rank}
+		r.runs[f.RunID] = d
+		r.result.Documents = append(r.result.Documents, d)
+	}
+	r.last = d
+	d.Facts = append(d.Facts, f)
+	return f, r.point(d, src)
 }
 
 func (r *reading) merged(path string, src io.ReaderAt) error {

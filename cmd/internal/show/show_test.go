@@ -15,7 +15,6 @@ import (
 
 	"github.com/fpm-project/fpm/internal/detect"
 	"github.com/fpm-project/fpm/internal/exitcode"
-	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/jsonstream"
 	"github.com/fpm-project/fpm/internal/table"
 )
@@ -51,7 +50,7 @@ const (
 
 // read reads one text as the command would read a file.
 func read(text []byte, sample int64) (*Result, error) {
-	r := &reading{ctx: context.Background(), opt: Options{Sample: sample}, out: finding.NewCollector(0)}
+	r := newReading(context.Background(), Options{Sample: sample})
 	_, err := r.content("x.json", bytes.NewReader(text))
 	r.fault("x.json", err)
 	if len(r.traces) > 0 { // which are read as files
@@ -136,7 +135,9 @@ func TestOddArtifact(t *testing.T) {
 		"ranks 1 of 3",
 		"status complete, not valid, not usable",
 		"coverage 2 of 3 points, 1 skipped, nothing of prefill",
-		"timing 1e-09 s of measured iterations, from 2026-01-01T00:00:00Z to 2026-01-01T00:01:00Z",
+		"measured 1e-09 s, the sum of the points' wall times",
+		"elapsed the whole benchmark took 60.000 s",
+		"run from 2026-01-01T00:00:00Z to 2026-01-01T00:01:00Z",
 		"model 漢字",
 		`engine capture no \n`,
 		"KV warmup enabled true, eligible true, 2 stages, 1 failed",
@@ -147,7 +148,7 @@ func TestOddArtifact(t *testing.T) {
 		"attention[no-real-kv]:",
 		"attention[graph-dispatch]:",
 		"attention[planner-view]:",
-		"note[not-concluded]: Equal prompt hashes",
+		"note[not-concluded]: Not proven: by equal prompt hashes",
 		"NONE !",
 	} {
 		if !strings.Contains(text, want) {
@@ -187,6 +188,65 @@ func TestOrderOfArguments(t *testing.T) {
 	}
 	if len(texts) != 1 {
 		t.Errorf("%d different texts", len(texts))
+	}
+}
+
+// Artifacts of two runs are two documents, whatever the order, each with its points.
+func TestRunsAreApart(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, id string, rank int) string {
+		text := strings.Replace(rankText, `"run_id": "run\u001b[2J"`, `"run_id": "`+id+`"`, 1)
+		text = strings.Replace(text, `"rank": 1,`, fmt.Sprintf(`"rank": %d,`, rank), 1)
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	a0, a1, b0, b1 := write("a.json", "A", 0), write("a_dp1.json", "A", 1), write("b.json", "B", 0), write("b_dp1.json", "B", 1)
+	for _, paths := range [][]string{{a0, a1, b0, b1}, {b1, a0, b0, a1}} {
+		r, err := Read(context.Background(), Options{Paths: paths, Sample: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var files [][]string
+		for _, d := range r.Documents {
+			files = append(files, d.Files)
+			if d.reference() == nil || d.Samples == nil {
+				t.Errorf("%q: no points", d.Files)
+			}
+		}
+		if diff := cmp.Diff([][]string{{a0, a1}, {b0, b1}}, files); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+}
+
+// A directory without a run of its own is told what it has further down.
+func TestRunsBelow(t *testing.T) {
+	dir := t.TempDir()
+	make := func(names ...string) {
+		for _, name := range names {
+			path := filepath.Join(dir, filepath.FromSlash(name))
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	below := func() string { return strings.ReplaceAll(strings.Join(runsBelow(dir), ", "), dir, "D") }
+	if got := below(); got != "" {
+		t.Errorf("of nothing: %s", got)
+	}
+	make("x/notes.txt", "x/other.json", "x/other_dp1.json.gz")
+	if got := below(); got != "D/x/other.json" {
+		t.Errorf("files: %s", got)
+	}
+	make("b/benchmark_results.json", "b/benchmark_results_dp1.json", "a/n/benchmark_results_dp3.json.zst", "c/benchmark_results.json", "d/benchmark_results.json", "e/benchmark_results.json")
+	if got := below(); got != "D/a/n, D/b, D/c, D/d, and 1 more" {
+		t.Errorf("runs: %s", got)
 	}
 }
 

@@ -21,9 +21,9 @@ func (s *Sidecar) text(l Layout) []string {
 	}
 	lines := table.Fields(fields, l.Width)
 	lines = append(lines, "", "source ranks")
-	lines = append(lines, s.ranks().Lines(l.Width, l.rows(manyRows))...)
+	lines = append(lines, l.lines(s.ranks(), l.rows(manyRows))...)
 	lines = append(lines, "", "replies")
-	lines = append(lines, s.replies().Lines(l.Width, l.rows(manyRows))...)
+	lines = append(lines, l.lines(s.replies(), l.rows(manyRows))...)
 	return append(lines, paragraphs("", []string{"", "This is what the sidecar records; 'fpm probe-report' computes it again from the replies. Missing replies establish neither agreement nor disagreement."}, l.Width)...)
 }
 

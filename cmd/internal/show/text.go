@@ -23,7 +23,7 @@ type Selection struct {
 }
 
 // timelineLegend explains the two columns of a timeline.
-const timelineLegend = "(forward indices of the rank's process: a warmup record ends before the second; of points they are the first indices of the first and the last one)"
+const timelineLegend = "(forward indices of the rank's process: a warmup record ends before the second; of points they are the first indices of the first and the last one; before: points that were complete before the record; e.g.: ranks differ in the shape)"
 
 func (s Selection) none() bool { return s == Selection{} }
 
@@ -47,6 +47,12 @@ func (l Layout) rows(usual int) int {
 		return l.Limit
 	}
 	return usual
+}
+
+// lines lays out a table, of which so many rows are shown.
+func (l Layout) lines(t *table.Table, rows int) []string {
+	t.Elsewhere = "; a wider terminal, COLUMNS=200 or --format json shows them"
+	return t.Lines(l.Width, rows)
 }
 
 // Text returns a document for people, in lines.
@@ -77,21 +83,21 @@ func (d *Document) Text(sel Selection, l Layout) (lines []string) {
 	}
 	if sel.Warmup {
 		for _, t := range d.timelines() {
-			section(t.title, t.table.Lines(l.Width, l.rows(manyRows)))
+			section(t.title, l.lines(t.table, l.rows(manyRows)))
 		}
 		lines = append(lines, table.Paragraph("", timelineLegend, l.Width)...)
 		for _, t := range d.stages() {
-			section(t.title, t.table.Lines(l.Width, l.rows(manyRows)))
+			section(t.title, l.lines(t.table, l.rows(manyRows)))
 		}
 	}
 	if sel.Engine {
-		section("engine", d.engine().Lines(l.Width, l.rows(manyRows)))
+		section("engine", l.lines(d.engine(), l.rows(manyRows)))
 	}
 	if sel.Samples {
 		section(d.samplesTitle(), d.sampleLines(l))
 	}
 	if sel.Warmup || d.Samples != nil {
-		section("what this does not prove", paragraphs("- ", inspect.NotConcluded(), l.Width))
+		section("what this does not prove", table.Paragraph("  ", inspect.NotConcludedShort, l.Width))
 	}
 	return lines
 }
@@ -183,8 +189,9 @@ func (d *Document) fields() []table.Field {
 		{Label: "ranks", Value: d.rankText()},
 		{Label: "status", Value: of(status)},
 		{Label: "coverage", Value: of(coverage)},
-		{Label: "timing", Value: d.timing()},
+		{Label: "measured", Value: of(measured)},
 		{Label: "elapsed", Value: d.elapsed()},
+		{Label: "run from", Value: d.span()},
 		{Label: "model", Value: engine(model)},
 		{Label: "versions", Value: engine(versions)},
 		{Label: "parallel", Value: engine(parallel)},
@@ -199,6 +206,7 @@ func (d *Document) fields() []table.Field {
 		{Label: "config", Value: of(config)},
 		{Label: "KV warmup", Value: of(kvwarm)},
 		{Label: "warmup ledger", Value: of(ledger)},
+		{Label: "outliers", Value: d.outliers()},
 	}
 	for _, g := range d.grids() {
 		fields = append(fields, table.Field{Label: "grid, " + cmp.Or(clip(g.Phase), "no phase"), Value: gridText(g)})
@@ -294,28 +302,30 @@ func coverage(f *inspect.Facts) string {
 	return text
 }
 
-// timing says when the run took place: from the first rank's start to the last one's end.
+// measured says how long the measured iterations took.
+func measured(f *inspect.Facts) string {
+	if math.IsNaN(f.Measured) {
+		return ""
+	}
+	return seconds(f.Measured) + ", the sum of the points' wall times"
+}
+
+// span says when the run took place: from the first rank's start to the last one's end.
 // The stamps are text of one format and zone, which sorts by time.
-func (d *Document) timing() string {
+func (d *Document) span() string {
 	var started, completed []string
 	for _, f := range d.Facts {
 		if f.StartedAt != "" && f.CompletedAt != "" {
 			started, completed = append(started, f.StartedAt), append(completed, f.CompletedAt)
 		}
 	}
-	text := same(d.Facts, func(f *inspect.Facts) string {
-		if math.IsNaN(f.Measured) {
-			return ""
-		}
-		return seconds(f.Measured) + " of measured iterations"
-	})
-	if len(started) > 0 {
-		text += ", from " + clip(slices.Min(started)) + " to " + clip(slices.Max(completed))
+	if len(started) == 0 {
+		return ""
 	}
-	return strings.TrimPrefix(text, ", ")
+	return clip(slices.Min(started)) + " to " + clip(slices.Max(completed))
 }
 
-// elapsed says how long the ranks' benchmarks took.
+// elapsed says how long the ranks' benchmarks took as a whole.
 func (d *Document) elapsed() string {
 	var times []inspect.RankSeconds
 	for _, f := range d.Facts {
@@ -329,12 +339,19 @@ func (d *Document) elapsed() string {
 	if len(times) == 0 {
 		return ""
 	}
+	const whole = "the whole benchmark took "
+	on := func(t inspect.RankSeconds) string {
+		if t.Rank == finding.NoRank {
+			return seconds(t.Seconds)
+		}
+		return fmt.Sprintf("%s on rank %d", seconds(t.Seconds), t.Rank)
+	}
 	compare := func(a, b inspect.RankSeconds) int { return cmp.Compare(a.Seconds, b.Seconds) }
 	slow, fast := slices.MaxFunc(times, compare), slices.MinFunc(times, compare)
 	if len(times) == 1 {
-		return seconds(slow.Seconds)
+		return whole + seconds(slow.Seconds)
 	}
-	return fmt.Sprintf("rank %d took longest, %s; rank %d took %s", slow.Rank, seconds(slow.Seconds), fast.Rank, seconds(fast.Seconds))
+	return whole + on(slow) + " (longest), " + on(fast) + " (shortest)"
 }
 
 func seconds(v float64) string {
@@ -443,7 +460,7 @@ func config(f *inspect.Facts) string {
 
 func kvwarm(f *inspect.Facts) string {
 	k := f.Blocks["kvwarm"]
-	text := named(k, "enabled", "enabled", "warm_eligible", "eligible", "skip_reason", "skipped because", "points_real_kv", "real KV points", "points_fake_fallback", "fallback points")
+	text := named(k, "enabled", "enabled", "warm_eligible", "eligible", "skip_reason", "skipped because")
 	if stages := k.Get("stages"); stages != nil && text != "" {
 		failed := 0
 		for i := range stages.Elems {
@@ -453,7 +470,12 @@ func kvwarm(f *inspect.Facts) string {
 		}
 		text += fmt.Sprintf(", %s, %d failed", count(len(stages.Elems), "stage", "stages"), failed)
 	}
-	return text
+	// Which points a producer counts is its own affair: the seed regimes of the results say
+	// what each point ran on.
+	if counts := named(k, "points_real_kv", "real KV", "points_fake_fallback", "fallback"); counts != "" {
+		text += "; producer's own counts: " + counts
+	}
+	return strings.TrimPrefix(text, "; ")
 }
 
 func ledger(f *inspect.Facts) string {
@@ -475,6 +497,21 @@ func ledger(f *inspect.Facts) string {
 		text += ": " + strings.Join(parts, ", ")
 	}
 	return text
+}
+
+// outliers says that there are none; of any there is an explanation.
+func (d *Document) outliers() string {
+	later := 0
+	for _, f := range d.Facts {
+		if f.Samples.Outliers > 0 {
+			return ""
+		}
+		later += f.Samples.Later
+	}
+	if later == 0 {
+		return ""
+	}
+	return fmt.Sprintf("none of %s above 3x their point's median", count(later, "later sample", "later samples"))
 }
 
 func gridText(g inspect.Grid) string {

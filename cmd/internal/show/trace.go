@@ -98,7 +98,7 @@ func (r *reading) besides() {
 	for _, path := range r.manifests {
 		r.unknown(path, "the manifest of a trace, without its segments")
 	}
-	if len(r.locks) > 0 && len(r.manifests)+len(r.result.Documents)+len(r.result.Failures) == 0 && r.ranks == nil {
+	if len(r.locks) > 0 && len(r.manifests)+len(r.result.Documents)+len(r.result.Failures) == 0 && len(r.runs) == 0 {
 		r.failf(exitcode.Usage, r.locks[0], "name the segments beside it", "a lock holds nothing: there is no input")
 	}
 }

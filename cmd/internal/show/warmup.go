@@ -3,10 +3,11 @@ package show
 import (
 	"cmp"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/inspect"
 	"github.com/fpm-project/fpm/internal/jsonvalue"
 	"github.com/fpm-project/fpm/internal/table"
@@ -19,21 +20,67 @@ type timeline struct {
 }
 
 // timelines returns those of the ranks that have a ledger, or one that says that there is
-// none. Forward indices of different ranks do not compare, so that each has its own.
+// none. Forward indices of different ranks do not compare, so that each has its own; where
+// several say the same, it is shown once. Ranks that asked for different shapes share one,
+// too: the shape says so.
 func (d *Document) timelines() (list []timeline) {
-	for _, f := range d.ledgers() {
-		who := "rank " + strconv.Itoa(f.Rank)
-		if f.Rank == finding.NoRank {
-			who = f.File
-		}
+	shown := map[string]timeline{}
+	for _, g := range inspect.GroupBy(d.ledgers(), func(f *inspect.Facts) string {
 		events, unplaced := inspect.Timeline(f)
-		title := fmt.Sprintf("warmup of %s: %s, %s", who, cmp.Or(f.WarmupStatus, "no ledger"), count(f.WarmupTotal, "record", "records"))
+		title := fmt.Sprintf("%s, %s", cmp.Or(f.WarmupStatus, "no ledger"), count(f.WarmupTotal, "record", "records"))
 		if unplaced > 0 {
 			title += fmt.Sprintf("; points that have no forward index, and no place here: %d", unplaced)
 		}
-		list = append(list, timeline{title, eventTable(events)})
+		t := eventTable(events)
+		shapes := takeShapes(t.Rows)
+		key := title + fmt.Sprintf("%q", t.Rows)
+		if _, ok := shown[key]; !ok {
+			shown[key] = timeline{title, t}
+			putShapes(t.Rows, shapes)
+		} else {
+			mixShapes(shown[key].table.Rows, shapes)
+		}
+		return key
+	}) {
+		t := shown[g.Text]
+		t.title = "warmup of " + g.Who() + ": " + t.title
+		list = append(list, t)
 	}
 	return list
+}
+
+// shapeColumn is where the shape stands in the row of a record; rows of points end before.
+const shapeColumn = 7
+
+// byRank stands before the shape of one rank where others have others.
+const byRank = "e.g. "
+
+// takeShapes takes the shapes out of rows.
+func takeShapes(rows [][]string) []string {
+	shapes := make([]string, len(rows))
+	for i, row := range rows {
+		if len(row) > shapeColumn {
+			shapes[i], row[shapeColumn] = row[shapeColumn], ""
+		}
+	}
+	return shapes
+}
+
+func putShapes(rows [][]string, shapes []string) {
+	for i, row := range rows {
+		if len(row) > shapeColumn {
+			row[shapeColumn] = shapes[i]
+		}
+	}
+}
+
+// mixShapes notes in rows where another rank has other shapes.
+func mixShapes(rows [][]string, shapes []string) {
+	for i, row := range rows {
+		if len(row) > shapeColumn && row[shapeColumn] != shapes[i] && !strings.HasPrefix(row[shapeColumn], byRank) {
+			row[shapeColumn] = byRank + row[shapeColumn]
+		}
+	}
 }
 
 // ledgers returns facts with one ledger each.
@@ -58,8 +105,8 @@ func eventTable(events []inspect.Event) *table.Table {
 		{Title: "to", Right: true},
 		{Title: "what", Flex: true},
 		{Title: "status", Priority: 1},
-		{Title: "forwards", Right: true, Priority: 3},
-		{Title: "points before", Right: true, Priority: 2},
+		{Title: "passes", Right: true, Priority: 3},
+		{Title: "before", Right: true, Priority: 2},
 		{Title: "validation", Priority: 4, Flex: true},
 		{Title: "shape", Priority: 5, Flex: true},
 	}}
@@ -78,7 +125,7 @@ func eventRow(e inspect.Event) []string {
 	if r.Reason != "" {
 		validation += ": " + r.Reason
 	}
-	return []string{number(e.First), number(e.Last), "warmup " + cmp.Or(clip(r.Kind), "of no kind"), clip(r.Status), number(r.Count), number(r.CompletedBefore), validation, r.Shape}
+	return []string{number(e.First), number(e.Last), "warmup " + cmp.Or(clip(r.Kind), "of no kind"), clip(r.Status), number(r.Count), number(r.CompletedBefore), validation, shapeText(r.Shape)}
 }
 
 // pointsText names points in a row.
@@ -97,15 +144,62 @@ func pointsText(ids []int64) string {
 	return fmt.Sprintf("%d points: %s", len(ids), strings.Join(names, " "))
 }
 
+// shapeText is a requested shape for people: "prompt_lengths 8x512, output 1". One that was
+// cut, as it is long, is shown as it begins.
+func shapeText(shape string) string {
+	v, err := jsonvalue.Parse([]byte(shape), 0)
+	if err != nil || v.Kind != jsonvalue.Object {
+		return strings.NewReplacer("{", "", "}", "", `"`, "", ":", " ").Replace(shape)
+	}
+	var parts []string
+	for i := range v.Members {
+		parts = append(parts, clip(v.Members[i].Name)+" "+listText(&v.Members[i].Value))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// listText shortens a list: equal values are counted, of others the first and the last are
+// shown.
+func listText(v *jsonvalue.Value) string {
+	n := len(v.Elems)
+	if v.Kind != jsonvalue.Array || n == 0 {
+		return cmp.Or(literal(v), "null")
+	}
+	first, last := v.Elems[0].Excerpt(maxText), v.Elems[n-1].Excerpt(maxText)
+	same := !slices.ContainsFunc(v.Elems, func(e jsonvalue.Value) bool { return !jsonvalue.Equal(&e, &v.Elems[0]) })
+	switch {
+	case n == 1:
+		return first
+	case same:
+		return strconv.Itoa(n) + "x" + first
+	}
+	return fmt.Sprintf("%s…%s (%d)", first, last, n)
+}
+
 // stages are the tables of the decode KV warmup, which is no part of the ledger: one for
-// each different list of stages.
+// each different list of stages. Ranks that differ only in how long a stage took share one.
 func (d *Document) stages() (list []timeline) {
-	lists := map[string]*jsonvalue.Value{}
+	rows, times := map[string][][]string{}, map[string][][]float64{}
 	for _, g := range inspect.GroupBy(d.Facts, func(f *inspect.Facts) string {
-		v := f.Blocks["kvwarm"].Get("stages")
-		text := string(v.AppendCompact(nil))
-		lists[text] = v
-		return text
+		stages := f.Blocks["kvwarm"].Get("stages")
+		if stages == nil {
+			return ""
+		}
+		own := [][]string{}
+		for i := range stages.Elems {
+			own = append(own, stageRow(&stages.Elems[i]))
+		}
+		key := fmt.Sprintf("%q", own)
+		rows[key] = own
+		if times[key] == nil {
+			times[key] = make([][]float64, len(own))
+		}
+		for i := range stages.Elems {
+			if built, ok := stages.Elems[i].Get("build_seconds").Float64(); ok {
+				times[key][i] = append(times[key][i], built)
+			}
+		}
+		return key
 	}) {
 		who := " of " + g.Who()
 		if d.Merged != nil {
@@ -114,16 +208,35 @@ func (d *Document) stages() (list []timeline) {
 		t := &table.Table{Noun: "stages", Columns: []table.Column{
 			{Title: "batch", Right: true}, {Title: "depth", Right: true}, {Title: "built in [s]", Right: true}, {Title: "failed"}, {Title: "more", Flex: true},
 		}}
-		for i := range lists[g.Text].Elems {
-			t.Rows = append(t.Rows, stageRow(&lists[g.Text].Elems[i]))
+		for i, row := range rows[g.Text] {
+			t.Rows = append(t.Rows, slices.Insert(slices.Clone(row), 2, secondsRange(times[g.Text][i])))
 		}
 		list = append(list, timeline{"decode KV warmup" + who + ": " + count(len(t.Rows), "stage", "stages") + " in kvwarm, not in the ledger", t})
 	}
 	return list
 }
 
+// secondsRange is what several ranks took: "1.46", or "1.02 to 2.70".
+func secondsRange(times []float64) string {
+	if len(times) == 0 {
+		return ""
+	}
+	short := func(v float64) string {
+		if math.Abs(v) >= 0.01 && math.Abs(v) < 1e9 {
+			return strconv.FormatFloat(v, 'f', 2, 64)
+		}
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	}
+	least, most := short(slices.Min(times)), short(slices.Max(times))
+	if least == most {
+		return least
+	}
+	return least + " to " + most
+}
+
+// stageRow is a stage without the time that it took.
 func stageRow(v *jsonvalue.Value) []string {
-	row := []string{literal(v.Get("batch")), literal(v.Get("depth")), literal(v.Get("build_seconds")), literal(v.Get("failed"))}
+	row := []string{literal(v.Get("batch")), literal(v.Get("depth")), literal(v.Get("failed"))}
 	var more []string
 	for i := range v.Members[:min(len(v.Members), maxFew)] {
 		switch m := &v.Members[i]; m.Name {

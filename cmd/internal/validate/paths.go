@@ -65,14 +65,13 @@ func (v *validation) expandOne(path string) []candidate {
 	case errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(path, `*?[`):
 		return v.glob(path)
 	}
-	failure := exitcode.From(err)
 	if errors.Is(err, fs.ErrNotExist) {
 		if found := recording(path); len(found) > 0 {
 			return found
 		}
-		failure = &exitcode.Error{Code: exitcode.Failed, File: path, Message: "no such file", Hint: "check the path; a directory stands for the files in it", Err: err}
+		err = &exitcode.Error{Code: exitcode.Failed, File: path, Message: "no such file", Hint: "check the path; a directory stands for the files in it", Err: err}
 	}
-	v.failures = append(v.failures, failure)
+	v.cannotOpen(path, err)
 	return nil
 }
 
@@ -113,10 +112,21 @@ func (v *validation) glob(pattern string) []candidate {
 	return found
 }
 
+// cannotOpen notes what keeps a file from being looked at.
+func (v *validation) cannotOpen(path string, err error) {
+	v.failures = append(v.failures, exitcode.From(err))
+	v.unopened = append(v.unopened, path)
+}
+
 // walk lists the files below a directory that can be artifacts. It follows no symbolic
-// link to a directory and leaves out what is hidden.
+// link to a directory below it and leaves out what is hidden. What has the name of an
+// artifact and cannot be one is a failure: a rank file that is passed over in silence
+// would be taken for one that was checked.
 func (v *validation) walk(root string) (found []candidate) {
-	others := 0
+	others, failed := 0, len(v.failures)
+	if info, err := os.Lstat(root); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		root += string(filepath.Separator) // the link that was named is followed
+	}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -132,10 +142,17 @@ func (v *validation) walk(root string) (found []candidate) {
 			return nil
 		case entry.IsDir():
 			return nil
-		case mayBeArtifact(entry.Name()) && isFile(path, entry):
-			found = append(found, candidate{path: path})
-		default:
+		case !mayBeArtifact(entry.Name()):
 			others++
+		default:
+			switch file, err := isFile(path, entry); {
+			case err != nil:
+				v.cannotOpen(path, err)
+			case file:
+				found = append(found, candidate{path: path})
+			default:
+				others++
+			}
 		}
 		return v.ctx.Err()
 	})
@@ -143,7 +160,7 @@ func (v *validation) walk(root string) (found []candidate) {
 		v.failures = append(v.failures, exitcode.From(err))
 	}
 	switch {
-	case len(found) > 0 || err != nil:
+	case len(found) > 0 || err != nil || len(v.failures) > failed:
 	case others == 0:
 		v.failf(exitcode.Usage, root, "name the directory of a run, or its files", "the directory is empty: there is no input")
 	default:
@@ -153,13 +170,30 @@ func (v *validation) walk(root string) (found []candidate) {
 	return found
 }
 
-// isFile tells whether an entry is a regular file, or a link to one.
-func isFile(path string, entry fs.DirEntry) bool {
+// isFile tells whether an entry is a regular file, or a link to one; a link to a directory
+// is none. The error says why an entry is nothing that can be looked at.
+func isFile(path string, entry fs.DirEntry) (bool, error) {
 	if entry.Type().IsRegular() {
-		return true
+		return true, nil
 	}
 	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, &exitcode.Error{
+			Code: exitcode.Failed, File: path, Message: "the symbolic link leads nowhere",
+			Hint: "bring back the file that it leads to, or remove the link", Err: err,
+		}
+	case err != nil:
+		return false, err
+	case info.IsDir():
+		return false, nil
+	case !info.Mode().IsRegular():
+		return false, &exitcode.Error{
+			Code: exitcode.Failed, File: path, Message: "this is no regular file, but has the name of one",
+			Hint: "artifacts are files; remove it, or name the files to be checked",
+		}
+	}
+	return true, nil
 }
 
 // mayBeArtifact tells whether a file is looked at when only its directory was named.
@@ -176,7 +210,7 @@ func (v *validation) look() {
 	for i := range v.candidates {
 		c := &v.candidates[i]
 		if err := v.lookAt(c); err != nil {
-			v.failures = append(v.failures, exitcode.From(err))
+			v.cannotOpen(c.path, err)
 			c.Kind = "" // it cannot be checked, which is said
 		}
 		if v.ctx.Err() != nil {

@@ -65,10 +65,13 @@ func (v *validation) checkSchema(c candidate, name string, schema *schemas.Strea
 	if err != nil {
 		return err
 	}
-	scope := finding.Scope{Out: v.out, File: c.path, Rank: c.DPRank}
+	hint := "see fpm schema " + name + " for what the field is; a producer that changed it needs another version of the schema"
 	err = schema.Check(cancellable{v.ctx, in}, func(l schemas.Located) {
 		v.rejected[c.path] = true
-		scope.Broken(finding.SchemaViolation, l.Pointer, l.Offset, "the value breaks the schema "+name+": "+l.Message, "")
+		v.out.Add(finding.Finding{
+			Rule: finding.SchemaViolation, File: c.path, Rank: c.DPRank, Pointer: l.Pointer, Offset: l.Offset,
+			Message: "the value breaks the schema " + name + ": " + l.Message, Expected: l.Expected, Excerpt: true, Hint: hint,
+		})
 	})
 	if isDamage(err) {
 		err = nil

@@ -23,6 +23,7 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/detect"
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
@@ -86,6 +87,9 @@ type Run struct {
 	Merge  Verdict // of the rules that a merge requires
 	Strict Verdict // of those that strict consumers require beyond it; empty when not asked for
 	Facts  []*inspect.Facts
+	// Unread are the files that tell nothing: those among Files whose text is unsound, and
+	// by their names those that belong to the run and could not be opened, which are not.
+	Unread []inspect.Unread
 }
 
 // Verdict is the outcome of one level of rules.
@@ -105,6 +109,7 @@ type validation struct {
 	candidates []candidate
 	locks      int // files that were passed over: a recorder's locks
 	failures   []*exitcode.Error
+	unopened   []string // paths whose files are artifacts by their names
 	result     Result
 	checked    map[string]bool // by path
 	rejected   map[string]bool // by path
@@ -168,6 +173,7 @@ func (v *validation) checkRun(g *group) Run {
 	run.Merge = verdict(required)
 	strict := finding.NewCollector(v.opt.MaxFindings)
 	run.Facts = v.inspectRun(result.Files, inspected, strict)
+	run.Unread = v.unread(result.Files)
 	if v.opt.Strict {
 		inspect.Compare(run.Facts, strict)
 		run.Strict = verdict(strict)
@@ -179,6 +185,23 @@ func (v *validation) checkRun(g *group) Run {
 	v.out.Merge(required)
 	v.out.Merge(strict)
 	return run
+}
+
+// unread returns what belongs to a run and tells nothing.
+func (v *validation) unread(files []merge.File) (list []inspect.Unread) {
+	families := map[artifact.Base]bool{}
+	for _, f := range files {
+		families[family(f.Path)] = true
+		if !f.Sound {
+			list = append(list, inspect.Unread{File: f.Path, Rank: f.Rank})
+		}
+	}
+	for _, path := range v.unopened {
+		if families[family(path)] {
+			list = append(list, inspect.Unread{File: path, Rank: nameRank(path)})
+		}
+	}
+	return list
 }
 
 func verdict(c *finding.Collector) Verdict {
