@@ -17,7 +17,7 @@ const (
 	// Buffers up to spareSize are used again, spareBytes of them at most. Larger ones are
 	// rare, and would make the spare ones as large as the largest payload.
 	spareSize  = 4 << 10
-	spareBytes = 4 << 20
+	spareBytes = 8 << 20
 )
 
 // entry is a row on its way from an endpoint to the files of its producer.
@@ -61,7 +61,11 @@ func (q *queue) put(e entry, lost func(*stream)) (buffer []byte) {
 		overwritten = append(overwritten, old.stream)
 		q.keep(old.row)
 	}
-	q.ring[(q.head+q.size)%len(q.ring)] = e
+	at := q.head + q.size
+	if at >= len(q.ring) {
+		at -= len(q.ring)
+	}
+	q.ring[at] = e
 	q.size++
 	q.bytes += e.bytes()
 	size := q.size
@@ -85,7 +89,9 @@ func (q *queue) put(e entry, lost func(*stream)) (buffer []byte) {
 func (q *queue) pop() entry {
 	e := q.ring[q.head]
 	q.ring[q.head] = entry{}
-	q.head = (q.head + 1) % len(q.ring)
+	if q.head++; q.head == len(q.ring) {
+		q.head = 0
+	}
 	q.size--
 	q.bytes -= e.bytes()
 	return e
