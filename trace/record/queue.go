@@ -1,6 +1,9 @@
 package record
 
-import "sync"
+import (
+	"runtime"
+	"sync"
+)
 
 // The bounds of the queue between receiving and writing.
 const (
@@ -49,9 +52,13 @@ func newQueue(entries, maxBytes int) *queue {
 	return &queue{wake: make(chan struct{}, 1), ring: make([]entry, entries), maxBytes: maxBytes}
 }
 
-// put appends an entry and returns a buffer for the row of the next, which may be
-// nil. When there is no room the oldest entries are overwritten: lost gets the streams
-// that they were of, and is called when no lock is held.
+// put appends an entry and returns a buffer for the row of the next, which may be nil.
+// When there is no room the oldest entries are overwritten: lost gets the streams that
+// they were of, and is called when no lock is held.
+//
+// A caller that finds half of the room taken lets others run, the writer if it can: where
+// there is one processor for all, it else gets its turn only after every endpoint had one.
+// This is no wait: when the writer cannot run, for the disk say, the caller goes on at once.
 func (q *queue) put(e entry, lost func(*stream)) (buffer []byte) {
 	var gone [4]*stream // nearly always one or none
 	overwritten := gone[:0]
@@ -81,6 +88,9 @@ func (q *queue) put(e entry, lost func(*stream)) (buffer []byte) {
 	}
 	for _, s := range overwritten {
 		lost(s)
+	}
+	if size > len(q.ring)/2 {
+		runtime.Gosched()
 	}
 	return buffer[:0]
 }
