@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 const (
@@ -394,6 +395,10 @@ func (w *Writer) after(index uint64) error {
 func (w *Writer) occupied() (indices []uint64, err error) {
 	dir, base := filepath.Split(w.name.Series())
 	err = w.opt.FS.List(orHere(dir), func(e fs.DirEntry) {
+		// Told apart at a glance, nearly all: a thousand producers look through each other's.
+		if !strings.HasPrefix(e.Name(), base) {
+			return
+		}
 		if n, ok := Parse(e.Name()); ok && n.Series() == base {
 			indices = append(indices, n.Index)
 		}
