@@ -121,6 +121,7 @@ func (w *writer) step() (more bool) {
 		w.sampler.Tick(instant(now))
 	}
 	if now >= w.flushAt {
+		w.flushAt = now + flushEvery
 		w.flushAll()
 		w.flushAt = w.r.clock.since() + flushEvery
 	}
@@ -302,10 +303,14 @@ func (w *writer) stuck(s *series, err error) {
 	}
 }
 
-// flushAll writes every batch.
+// flushAll writes every batch. A thousand files take their time; what arrives meanwhile is
+// taken before the queue is full.
 func (w *writer) flushAll() {
 	for _, s := range w.series {
 		w.flush(s)
+		if entries, _ := w.r.queue.fill(); entries > queueEntries/2 {
+			w.drain()
+		}
 	}
 }
 
