@@ -43,7 +43,7 @@ of its own, and PREFIX.manifest-2.json.
 SIGINT, SIGTERM, --for and --max-rows end the recording cleanly: what was received is
 written, within five seconds. The status is then 0; 1 when nothing was received at all;
 3 when something received could not be written, or --require-first was not met. A second
-signal ends it at once.
+signal, a second later or of another kind, ends it at once.
 
 A flag beats its variable. A switch that is off (--no-fpm-trace, or a false
 ` + trace.EnvTrace + ` without --fpm-trace) records nothing, with status 0.`
