@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,29 +34,38 @@ func process() int {
 			signal.Notify(signals, s)
 		}
 	}
-	return attend(signals, func(ctx context.Context) int {
+	return attend(signals, os.Stderr, time.Now, func(ctx context.Context) int {
 		return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv)
 	})
 }
 
+// echo is how long after a signal another of its kind is the same request: timeout(1) and
+// supervisors signal the process and then its group, and both reach it.
+const echo = time.Second
+
 // attend runs the body. The first signal cancels its context, a second one ends the wait
-// for it.
-func attend(signals <-chan os.Signal, body func(context.Context) int) int {
+// for it and says so on stderr.
+func attend(signals <-chan os.Signal, stderr io.Writer, now func() time.Time, body func(context.Context) int) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	done := make(chan int, 1)
 	go func() { done <- body(ctx) }()
-	select {
-	case code := <-done:
-		return code
-	case <-signals:
-		cancel()
-	}
-	select {
-	case code := <-done:
-		return code
-	case <-signals:
-		return int(exitcode.Interrupted)
+	var first os.Signal
+	var at time.Time
+	for {
+		select {
+		case code := <-done:
+			return code
+		case s := <-signals:
+			switch {
+			case first == nil:
+				first, at = s, now()
+				cancel()
+			case s != first || now().Sub(at) >= echo:
+				fmt.Fprintln(stderr, "fpm: stopped at once by a second signal: what the first one had begun to end was cut short")
+				return int(exitcode.Interrupted)
+			}
+		}
 	}
 }
 

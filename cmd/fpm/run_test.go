@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
@@ -130,14 +131,14 @@ func TestQuietAndWarn(t *testing.T) {
 
 func TestAttend(t *testing.T) {
 	t.Run("no signal", func(t *testing.T) {
-		if got := attend(make(chan os.Signal), func(context.Context) int { return 3 }); got != 3 {
+		if got := attend(make(chan os.Signal), io.Discard, time.Now, func(context.Context) int { return 3 }); got != 3 {
 			t.Errorf("got %d", got)
 		}
 	})
 	t.Run("the first cancels", func(t *testing.T) {
 		signals := make(chan os.Signal, 1)
 		signals <- os.Interrupt
-		got := attend(signals, func(ctx context.Context) int {
+		got := attend(signals, io.Discard, time.Now, func(ctx context.Context) int {
 			<-ctx.Done()
 			code, _, _ := session(ctx, nil, func(*app) error { return ctx.Err() })
 			return int(code)
@@ -146,21 +147,46 @@ func TestAttend(t *testing.T) {
 			t.Errorf("got %d", got)
 		}
 	})
-	t.Run("the second ends", func(t *testing.T) {
-		signals := make(chan os.Signal, 2)
-		signals <- syscall.SIGTERM
-		release := make(chan struct{})
-		defer close(release)
-		got := attend(signals, func(ctx context.Context) int {
-			<-ctx.Done()
-			signals <- os.Interrupt
-			<-release // a body that does not listen
-			return 0
+	const said = "fpm: stopped at once by a second signal: what the first one had begun to end was cut short\n"
+	for _, c := range []struct {
+		name   string
+		second os.Signal
+		after  time.Duration
+		want   int
+		stderr string
+	}{
+		{"another of its kind, at once", syscall.SIGTERM, 0, 7, ""},
+		{"another of its kind, before a second has gone by", syscall.SIGTERM, echo - 1, 7, ""},
+		{"another of its kind, later", syscall.SIGTERM, echo, 130, said},
+		{"one of another kind", os.Interrupt, 0, 130, said},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			signals := make(chan os.Signal) // what was sent was taken
+			var stderr strings.Builder
+			at := time.Unix(1000, 0)
+			times := []time.Time{at, at.Add(c.after)}
+			now := func() (next time.Time) { next, times = times[0], times[1:]; return next }
+			release := make(chan struct{})
+			go func() {
+				signals <- syscall.SIGTERM
+				signals <- c.second
+				if c.want != 130 {
+					close(release)
+				}
+			}()
+			got := attend(signals, &stderr, now, func(ctx context.Context) int {
+				<-ctx.Done()
+				<-release // a body that takes its time
+				return 7
+			})
+			if got != c.want || stderr.String() != c.stderr {
+				t.Errorf("got %d, stderr %q", got, &stderr)
+			}
+			if c.want == 130 {
+				close(release)
+			}
 		})
-		if got != 130 {
-			t.Errorf("got %d", got)
-		}
-	})
+	}
 }
 
 func TestStreamOutcome(t *testing.T) {

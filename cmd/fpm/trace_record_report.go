@@ -16,8 +16,11 @@ import (
 	"github.com/fpm-project/fpm/trace/record"
 )
 
-// maxStreamLines bounds the table for people. The manifest has all streams.
-const maxStreamLines = 64
+// The bounds of what is printed for people. The manifest has all of it.
+const (
+	maxStreamLines   = 64
+	maxEndpointLines = 16
+)
 
 // recordReport says what was recorded, and what was not.
 func recordReport(m *record.Manifest, err error, text bool) *report.Report {
@@ -145,8 +148,8 @@ func recordLosses(m *record.Manifest) (lines []string) {
 			lines = append(lines, fmt.Sprintf("%s: messages refused: %s", e.Address, strings.Join(reasons, ", ")))
 		}
 	}
-	if const8 := 16; len(lines) > const8 {
-		lines = append(lines[:const8], fmt.Sprintf("and %d lines more of this kind; the manifest has all of them", len(lines)-const8))
+	if left := len(lines) - maxEndpointLines; left > 0 {
+		lines = append(lines[:maxEndpointLines], fmt.Sprintf("and %d lines more of this kind; the manifest has all of them", left))
 	}
 	add(t.Thinned, "%d payloads were left out by sampling", t.Thinned)
 	add(t.Surplus, "%d payloads came when there were enough rows", t.Surplus)

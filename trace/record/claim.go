@@ -65,3 +65,13 @@ func unwritable(err error) error {
 	}
 	return &exitcode.Error{Code: exitcode.Failed, File: e.File, Message: "nothing can be recorded here: " + e.Message, Hint: hint, Err: err}
 }
+
+// maxOpen is how many files of producers may be open: half of what the process may have,
+// for each may have an endpoint with a connection.
+func maxOpen() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return maxStreams
+	}
+	return int(min(limit.Cur/2, maxStreams))
+}

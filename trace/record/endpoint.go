@@ -33,6 +33,7 @@ type endpoint struct {
 	r        *Recorder
 	decoder  wire.Decoder
 	buffer   []byte // for the next row
+	size     int    // of a new buffer
 	latest   *stream
 	refused  uint64 // messages since the last valid one
 	warnings [reasons]limited
@@ -65,6 +66,9 @@ func (e *endpoint) delivered() bool { return e.firstAt.Load() != 0 }
 func (e *endpoint) message(frames [][]byte, at time.Time) {
 	now := e.r.clock.at(at)
 	row := e.buffer[:0]
+	if cap(row) == 0 {
+		row = make([]byte, 0, e.size)
+	}
 	if e.latest != nil {
 		row = e.latest.appendHead(row, now)
 	}
@@ -90,7 +94,9 @@ func (e *endpoint) message(frames [][]byte, at time.Time) {
 	if !e.delivered() {
 		e.firstAt.Store(int64(now.since) + 1)
 	}
-	e.buffer = e.r.queue.put(entry{stream: s, counter: f.CounterID, row: append(row, rowEnd...)}, overwritten)
+	row = append(row, rowEnd...)
+	e.size = len(row) + len(row)/8 // the next row has the same length, nearly
+	e.buffer = e.r.queue.put(entry{stream: s, counter: f.CounterID, row: row}, overwritten)
 }
 
 func overwritten(s *stream) { s.count(func(c *Counts) { c.QueueDrops++ }) }
@@ -145,13 +151,18 @@ func middle(r wire.Row) []byte {
 	return bytes.TrimSuffix(text, []byte(`0,"fpm":`+rowEnd))
 }
 
-// appendHead appends what a row has before the payload.
+// appendHead appends what a row has before the payload. Messages that were read together
+// have it in common.
 func (s *stream) appendHead(dst []byte, now moment) []byte {
-	dst = append(dst, rowStart...)
-	dst = strconv.AppendInt(dst, now.since.Milliseconds(), 10)
-	dst = append(dst, s.middle...)
-	dst = strconv.AppendInt(dst, now.wallMS, 10)
-	return append(dst, `,"fpm":`...)
+	at := moment{now.since.Truncate(time.Millisecond), now.wallMS}
+	if s.head == nil || s.headAt != at {
+		s.headAt, s.head = at, append(s.head[:0], rowStart...)
+		s.head = strconv.AppendInt(s.head, at.since.Milliseconds(), 10)
+		s.head = append(s.head, s.middle...)
+		s.head = strconv.AppendInt(s.head, at.wallMS, 10)
+		s.head = append(s.head, `,"fpm":`...)
+	}
+	return append(dst, s.head...)
 }
 
 // note tells of what a payload's number says.

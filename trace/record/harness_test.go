@@ -96,7 +96,6 @@ type bench struct {
 	mu     sync.Mutex
 	warned []string
 	joined sync.WaitGroup // endpoints that can be sent to
-	ended  <-chan struct{}
 }
 
 // newBench returns a recorder of so many endpoints, which is not running.

@@ -170,3 +170,24 @@ func TestIdleFiles(t *testing.T) {
 		t.Errorf("%d segments (-want +got):\n%s", m.Totals.Segments, diff)
 	}
 }
+
+// When many files are open, those of silent producers are closed for new ones, though they
+// are not idle for long.
+func TestOpenFiles(t *testing.T) {
+	b := newBench(t, 1, Options{})
+	b.writer.maxOpen = 2
+	for _, worker := range []string{"a", "b", "c"} {
+		b.send(0, worker, 0, 0)
+		b.write()
+		b.hand.move(quietBefore)
+	}
+	if n := len(b.writer.series); n != 1 {
+		t.Errorf("%d files are open", n)
+	}
+	b.writer.finish()
+	for _, worker := range []string{"a", "b", "c"} {
+		if got := counters(b.rows(worker)); got != "0/0" {
+			t.Errorf("rows of %s: %s", worker, got)
+		}
+	}
+}

@@ -1,6 +1,9 @@
 package record
 
-import "sync"
+import (
+	"runtime"
+	"sync"
+)
 
 // The bounds of the queue between receiving and writing.
 const (
@@ -17,7 +20,7 @@ const (
 	// Buffers up to spareSize are used again, spareBytes of them at most. Larger ones are
 	// rare, and would make the spare ones as large as the largest payload.
 	spareSize  = 4 << 10
-	spareBytes = 4 << 20
+	spareBytes = 8 << 20
 )
 
 // entry is a row on its way from an endpoint to the files of its producer.
@@ -49,9 +52,13 @@ func newQueue(entries, maxBytes int) *queue {
 	return &queue{wake: make(chan struct{}, 1), ring: make([]entry, entries), maxBytes: maxBytes}
 }
 
-// put appends an entry and returns a buffer for the row of the next, which may be
-// nil. When there is no room the oldest entries are overwritten: lost gets the streams
-// that they were of, and is called when no lock is held.
+// put appends an entry and returns a buffer for the row of the next, which may be nil.
+// When there is no room the oldest entries are overwritten: lost gets the streams that
+// they were of, and is called when no lock is held.
+//
+// A caller that finds half of the room taken lets others run, the writer if it can: where
+// there is one processor for all, it else gets its turn only after every endpoint had one.
+// This is no wait: when the writer cannot run, for the disk say, the caller goes on at once.
 func (q *queue) put(e entry, lost func(*stream)) (buffer []byte) {
 	var gone [4]*stream // nearly always one or none
 	overwritten := gone[:0]
@@ -61,7 +68,11 @@ func (q *queue) put(e entry, lost func(*stream)) (buffer []byte) {
 		overwritten = append(overwritten, old.stream)
 		q.keep(old.row)
 	}
-	q.ring[(q.head+q.size)%len(q.ring)] = e
+	at := q.head + q.size
+	if at >= len(q.ring) {
+		at -= len(q.ring)
+	}
+	q.ring[at] = e
 	q.size++
 	q.bytes += e.bytes()
 	size := q.size
@@ -78,6 +89,9 @@ func (q *queue) put(e entry, lost func(*stream)) (buffer []byte) {
 	for _, s := range overwritten {
 		lost(s)
 	}
+	if size > len(q.ring)/2 {
+		runtime.Gosched()
+	}
 	return buffer[:0]
 }
 
@@ -85,7 +99,9 @@ func (q *queue) put(e entry, lost func(*stream)) (buffer []byte) {
 func (q *queue) pop() entry {
 	e := q.ring[q.head]
 	q.ring[q.head] = entry{}
-	q.head = (q.head + 1) % len(q.ring)
+	if q.head++; q.head == len(q.ring) {
+		q.head = 0
+	}
 	q.size--
 	q.bytes -= e.bytes()
 	return e

@@ -72,6 +72,8 @@ type stream struct {
 	producer string // producer_id of its rows
 	series   string // of files
 	middle   []byte // of its rows, see appendHead
+	head     []byte // of the row before, and when that was; its endpoint's alone
+	headAt   moment
 
 	mu              sync.Mutex
 	counts          Counts

@@ -41,6 +41,7 @@ type writer struct {
 	buffered int           // bytes of all batches
 	rows     uint64        // that were taken for writing
 	now      time.Duration // when the last entries were taken
+	maxOpen  int           // files, before those of silent producers are closed for new ones
 	flushAt  time.Duration
 	idleAt   time.Duration
 	warning  limited // that the disk fails
@@ -53,7 +54,7 @@ func newWriter(r *Recorder) (*writer, error) {
 	}
 	w := &writer{
 		r: r, encoder: encoder, series: map[string]*series{},
-		taken: make([]entry, 0, takeAtOnce), flushAt: flushEvery, idleAt: idleFor,
+		taken: make([]entry, 0, takeAtOnce), flushAt: flushEvery, idleAt: idleFor, maxOpen: maxOpen(),
 	}
 	if r.opt.Mode == wire.Sampled {
 		w.sampler = sample.New(sample.Options[entry]{
@@ -120,6 +121,7 @@ func (w *writer) step() (more bool) {
 		w.sampler.Tick(instant(now))
 	}
 	if now >= w.flushAt {
+		w.flushAt = now + flushEvery
 		w.flushAll()
 		w.flushAt = w.r.clock.since() + flushEvery
 	}
@@ -229,7 +231,7 @@ func (w *writer) makeRoom(bytes int) {
 func (w *writer) of(of *stream) *series {
 	s := w.series[of.series]
 	if s == nil {
-		if len(w.series) >= maxStreams {
+		if len(w.series) >= w.maxOpen {
 			w.closeIdle(w.r.clock.since() - quietBefore)
 		}
 		s = w.open(of)
@@ -301,10 +303,14 @@ func (w *writer) stuck(s *series, err error) {
 	}
 }
 
-// flushAll writes every batch.
+// flushAll writes every batch. A thousand files take their time; what arrives meanwhile is
+// taken before the queue is full.
 func (w *writer) flushAll() {
 	for _, s := range w.series {
 		w.flush(s)
+		if entries, _ := w.r.queue.fill(); entries > queueEntries/2 {
+			w.drain()
+		}
 	}
 }
 

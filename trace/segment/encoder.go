@@ -26,6 +26,7 @@ type Encoder struct {
 	mu      sync.Mutex
 	idle    []*gzip.Writer
 	buffers [][]byte
+	outputs []*bytes.Buffer
 }
 
 // maxIdle bounds the compressors and the buffers that are kept for later.
@@ -73,6 +74,24 @@ func (e *Encoder) compressor() (*gzip.Writer, error) {
 		return z, nil
 	}
 	return gzip.NewWriterLevel(nil, e.level)
+}
+
+// output returns an empty buffer for a member, and a function that takes it back.
+func (e *Encoder) output() (out *bytes.Buffer, done func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out = &bytes.Buffer{}
+	if n := len(e.outputs); n > 0 {
+		out, e.outputs = e.outputs[n-1], e.outputs[:n-1]
+		out.Reset()
+	}
+	return out, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if out.Cap() <= 2*maxBatch && len(e.outputs) < maxIdle {
+			e.outputs = append(e.outputs, out)
+		}
+	}
 }
 
 // borrow returns an empty buffer, a large one when there is one left.

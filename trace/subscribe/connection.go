@@ -107,7 +107,7 @@ func (c *connection) fill(n int) error {
 
 // gather is how long messages may gather in the kernel. At thousands a second, waking for
 // each costs three times what is done with it; below one in this time nothing waits.
-const gather = 2 * time.Millisecond
+const gather = 5 * time.Millisecond
 
 // wait lets messages gather when those of the last read came in quick succession, were all
 // that there was, and are so slow that what gathers fits into the buffer: a faster peer

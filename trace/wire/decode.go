@@ -276,6 +276,11 @@ func (d *Decoder) field(m *members, at field, dst, b []byte, depth int) (out, re
 	if k.rule >= isScheduled && len(b) > 0 && msgp.NextType(b) == msgp.MapType {
 		return d.load(m.f, at, dst, b, depth)
 	}
+	if m.l == nil {
+		if out, rest, ok := d.usualNumber(m.f, at, k.rule, dst, b); ok {
+			return out, rest, nil
+		}
+	}
 	start := len(dst)
 	if dst, b, err = d.value(dst, b, depth); err != nil {
 		return dst, b, err

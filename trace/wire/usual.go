@@ -66,17 +66,51 @@ func usualLoad(dst, b []byte, form *usualForm, l *Load) (out, rest []byte, ok bo
 			dst, b = appendCount(dst, u), b[size:]
 			continue
 		}
-		if len(b) < 9 || b[0] != leadFloat64 {
-			return dst[:start], from, false
-		}
-		f := math.Float64frombits(binary.BigEndian.Uint64(b[1:]))
-		if !(f >= 0 && f <= math.MaxFloat64) {
+		f, ok := usualMeasure(b)
+		if !ok {
 			return dst[:start], from, false
 		}
 		l.setMeasure(k.at, f)
 		dst, b = appendFloat(dst, f), b[9:]
 	}
 	return append(dst, '}'), b, true
+}
+
+// usualNumber reads a number of the payload's own in the form in which publishers pack it,
+// when it keeps its rule. For any other it returns false, and nothing is read.
+func (d *Decoder) usualNumber(f *FPM, at field, r rule, dst, b []byte) (out, rest []byte, ok bool) {
+	switch r {
+	case isVersion, isIndex:
+		if len(b) == 0 {
+			return dst, b, false
+		}
+		u, size := usualCount(b)
+		if size == 0 || u > math.MaxInt64 || (r == isVersion && u != 1) {
+			return dst, b, false
+		}
+		d.last.kind, d.last.u = kindUint, u
+		f.set(at, &d.last)
+		return appendCount(dst, u), b[size:], true
+	case isMeasure:
+		v, ok := usualMeasure(b)
+		if !ok {
+			return dst, b, false
+		}
+		d.last.kind, d.last.f = kindFloat, v
+		f.set(at, &d.last)
+		return appendFloat(dst, v), b[9:], true
+	default:
+		return dst, b, false
+	}
+}
+
+// usualMeasure reads a 64-bit float that is finite and at least 0.
+func usualMeasure(b []byte) (f float64, ok bool) {
+	if len(b) < 9 || b[0] != leadFloat64 {
+		return 0, false
+	}
+	f = math.Float64frombits(binary.BigEndian.Uint64(b[1:]))
+	return f, f >= 0 && f <= math.MaxFloat64
 }
 
 // leadFloat64 is the first byte of a 64-bit float.
