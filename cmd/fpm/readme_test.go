@@ -101,3 +101,30 @@ func TestReplay(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// The tour of a recording runs as it stands, in an empty directory.
+func TestREADMETour(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "<!-- trace-tour -->\n```sh\n")
+	tour, _, found := strings.Cut(rest, "```\n")
+	if !found || !strings.Contains(tour, "fpm trace record") {
+		t.Fatal("the README has no tour of a recording")
+	}
+	cmd := exec.Command("sh", "-e", "-c", tour+"wait\n")
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program(t))+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s%s", err, &stdout, &stderr)
+	}
+	for _, want := range []string{"recorded 4 ranks of 2 producers", "manifest: run.manifest.json (complete)", "rows of 4 streams in 2 files", `{"timestamp":`} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("%q is not in what the tour prints:\n%s%s", want, &stdout, &stderr)
+		}
+	}
+}
