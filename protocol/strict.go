@@ -125,7 +125,7 @@ func (r *EvidenceReader) judgeMethod() {
 
 // JudgeResult applies what measurement.strict asks of the FPM of a rank's own result: its
 // completed_points_before is the result's position, and its kv_seed_regime is the
-// result's, where that has one. Pointer is that of the measurement. It tells whether
+// result's; where the result names none, the measurement does not either. Pointer is that of the measurement. It tells whether
 // CompletedBefore is sound, so that the ledger can be asked for it.
 //
 // A measurement or a preparation that is no object is for the merge to report.
@@ -139,7 +139,11 @@ func (e *Evidence) JudgeResult(scope finding.Scope, pointer string, position int
 		scope.Either(finding.MeasurementStrict, pointer+"completed_points_before", f.Present(), f.Offset, e.Preparation.Offset,
 			"completed_points_before is not the result's position", strconv.Itoa(position))
 	}
-	if f := e.Regime; regime.Kind == '"' && (f.Kind != '"' || f.Text != regime.Text) {
+	switch f := e.Regime; {
+	case !regime.Present() && !f.Null(): // a null is for strict.regime
+		scope.Broken(finding.MeasurementStrict, pointer+"kv_seed_regime", f.Offset,
+			"the measurement was prepared for a kv_seed_regime, and its result names none", "null or absent, or that kv_seed_regime in the result")
+	case regime.Kind == '"' && (f.Kind != '"' || f.Text != regime.Text):
 		scope.Either(finding.MeasurementStrict, pointer+"kv_seed_regime", f.Present(), f.Offset, e.Preparation.Offset,
 			"the measurement was prepared for another kv_seed_regime than its result names", quote(regime.Text))
 	}

@@ -58,10 +58,10 @@ const showExample = `  # the run, what is worth knowing about it, and its first 
 // showFlags are the options of show.
 type showFlags struct {
 	sel    show.Selection
-	sample uint64
+	sample int64
 	sort   string
 	all    bool
-	limit  uint
+	limit  int
 }
 
 func newShow(a *app) *cobra.Command {
@@ -91,10 +91,10 @@ func newShow(a *app) *cobra.Command {
 	flags.BoolVar(&opt.sel.Points, "points", false, "show the points only")
 	flags.BoolVar(&opt.sel.Warmup, "warmup", false, "show the warmup records between the points, rank by rank")
 	flags.BoolVar(&opt.sel.Engine, "engine", false, "show the engine block, and where ranks differ in it")
-	flags.Uint64Var(&opt.sample, "samples", 0, "show the raw samples of the point of this benchmark `ID`")
+	flags.Int64Var(&opt.sample, "samples", 0, "show the raw samples of the point of this benchmark `ID`")
 	flags.StringVar(&opt.sort, "sort", string(show.ByExecution), "`KEY` to sort the points by: order (of execution), wall (longest first) or skew (largest first)")
 	flags.BoolVar(&opt.all, "all", false, "show all rows of the tables")
-	flags.UintVar(&opt.limit, "limit", 0, "show at most `N` rows of each table (usually 10 beside other parts, else 100)")
+	flags.IntVar(&opt.limit, "limit", 0, "show at most `N` rows of each table (usually 10 beside other parts, else 100)")
 	return cmd
 }
 
@@ -105,9 +105,9 @@ func (f *showFlags) check(cmd *cobra.Command) error {
 	switch {
 	case !slices.Contains(show.Orders(), show.Order(f.sort)):
 		return usage("--sort takes order, wall or skew, not " + strconv.Quote(f.sort))
-	case changed("samples") && (f.sample == 0 || f.sample > 1<<62):
+	case changed("samples") && f.sample < 1:
 		return usage("--samples takes the benchmark id of a point, which is 1 or more")
-	case changed("limit") && f.limit == 0:
+	case changed("limit") && f.limit < 1:
 		return usage("--limit takes a number of 1 or more; --all shows every row")
 	case changed("limit") && f.all:
 		return usage("--limit and --all exclude each other")
@@ -120,11 +120,11 @@ func (f *showFlags) rows() int {
 	if f.all {
 		return -1
 	}
-	return int(min(f.limit, 1<<30))
+	return min(f.limit, 1<<30)
 }
 
 func (a *app) show(cmd *cobra.Command, paths []string, opt showFlags) error {
-	options := show.Options{Paths: paths, Sort: show.Order(opt.sort), Sample: int64(opt.sample), MaxFindings: int(a.opts.maxFindings), Warn: a.warn}
+	options := show.Options{Paths: paths, Sort: show.Order(opt.sort), Sample: opt.sample, MaxFindings: int(a.opts.maxFindings), Warn: a.warn}
 	meter := a.meter("reading", 0)
 	if meter != nil {
 		options.Progress = meter

@@ -273,23 +273,47 @@ func why(err error) string {
 }
 
 func (d *look) kind() (Kind, string) {
+	if kind, what := d.declared(); kind != "" && !d.array {
+		return kind, what
+	}
 	switch {
 	case d.has("worker_rank") && d.array, d.has("results") && len(d.keys) == 1:
 		return Replies, "the replies of workers to a probe"
 	case d.array:
 		return d.foreign()
-	case d.texts["schema"] == sidecarSchema, d.has("merged", "ranks"):
-		return Sidecar, "a worker-probe sidecar"
+	case d.has("merged", "ranks"):
+		return Sidecar, aSidecar
 	case d.event == traceSchema, d.has("received_at_ns", "metrics"), d.has("timestamp", "event"):
 		return Trace, aTrace
 	case strings.HasPrefix(d.texts["schema"], "fpm.trace.manifest"):
 		return Manifest, "the manifest of a trace"
-	case d.texts["artifact_type"] == "merged" && !d.inner["rank"], d.inner["source_ranks"]:
-		return Merged, "a merged artifact"
-	case d.texts["artifact_type"] == "rank", d.rankLike():
-		return Rank, "a rank artifact"
+	case d.inner["source_ranks"]:
+		return Merged, aMerged
+	case d.rankLike():
+		return Rank, aRank
 	}
 	return d.foreign()
+}
+
+const (
+	aRank    = "a rank artifact"
+	aMerged  = "a merged artifact"
+	aSidecar = "a worker-probe sidecar"
+)
+
+// declared is the kind that a document says it is of, which counts more than the keys that
+// it has: one that has those of another kind too is a broken document of its own kind. A
+// rank artifact that calls itself merged, as nothing else in it does, is no merged one.
+func (d *look) declared() (Kind, string) {
+	switch {
+	case d.texts["artifact_type"] == "rank":
+		return Rank, aRank
+	case d.texts["artifact_type"] == "merged" && (d.inner["source_ranks"] || !d.inner["rank"]):
+		return Merged, aMerged
+	case d.texts["schema"] == sidecarSchema:
+		return Sidecar, aSidecar
+	}
+	return "", ""
 }
 
 func (d *look) has(keys ...string) bool {

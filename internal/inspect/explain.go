@@ -30,7 +30,7 @@ const (
 	KindNotValid   = "complete-not-valid" // the benchmark says complete, and yet not valid
 	KindSkipped    = "skipped-points"     // points without a measurement, by reason
 	KindMissing    = "missing-ranks"      // global ranks without an artifact among those given
-	KindNoRealKV   = "no-real-kv"         // no decode point ran on real KV content, though that was required
+	KindNoRealKV   = "no-real-kv"         // no decode point is known to have run on real KV content, though that was required
 	KindRegimes    = "seed-regimes"       // how often each kv_seed_regime, by phase
 	KindDispatch   = "graph-dispatch"     // expected against observed graph dispatch
 	KindSlowRanks  = "slow-ranks"         // a rank that is the slowest nearly everywhere

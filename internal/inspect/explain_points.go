@@ -61,30 +61,43 @@ func isReal(regime string) bool {
 func isYes(v *jsonvalue.Value) bool { return v != nil && v.Kind == jsonvalue.True }
 
 // withoutRealKV tells how many decode points there are when KV warmup was required, and
-// none of them has it; 0 otherwise.
-func withoutRealKV(f *Facts) (decode int) {
+// none of them has it; 0 otherwise. Of a point without a kv_seed_regime, which is of an
+// older producer, nothing is known: those are counted, too.
+func withoutRealKV(f *Facts) (decode, unknown int) {
 	if f.kvWarmup().state != warmDone || !isYes(f.Blocks["kvwarm"].Get("warm_eligible")) {
-		return 0
+		return 0, 0
 	}
 	for _, r := range f.Results {
 		switch {
 		case r.Type != phaseDecode:
 		case isReal(r.Regime):
-			return 0
+			return 0, 0
 		default:
 			decode++
+			if r.Regime == "" {
+				unknown++
+			}
 		}
 	}
-	return decode
+	return decode, unknown
+}
+
+// noRealText says of how many decode points it is known that they did not run on real KV
+// content; nothing where it is of none.
+func noRealText(decode, unknown int) string {
+	const required = "KV warmup was enabled and the run eligible for it, but "
+	switch {
+	case decode == unknown:
+		return ""
+	case unknown > 0:
+		return fmt.Sprintf(required+"no decode point is known to have run on real KV content: %d of %d did not, and the others have no kv_seed_regime.", decode-unknown, decode)
+	}
+	return fmt.Sprintf(required+"no decode point ran on real KV content (of %d).", decode)
 }
 
 func (x *explainer) noRealKV() {
 	list := GroupBy(x.facts, func(f *Facts) string {
-		n := withoutRealKV(f)
-		if n == 0 {
-			return ""
-		}
-		return fmt.Sprintf("KV warmup was enabled and the run eligible for it, but no decode point ran on real KV content (of %d).", n)
+		return noRealText(withoutRealKV(f))
 	})
 	if len(list) == 0 {
 		return
@@ -95,8 +108,12 @@ func (x *explainer) noRealKV() {
 		text = append(text, x.prefixed(list, s))
 	}
 	for _, f := range x.facts {
-		if n := withoutRealKV(f); n > 0 {
-			data = append(data, append(rankOf(f), report.Detail{Key: "decode_points", Value: n}))
+		if n, unknown := withoutRealKV(f); n > unknown {
+			of := append(rankOf(f), report.Detail{Key: "decode_points", Value: n})
+			if unknown > 0 {
+				of = append(of, report.Detail{Key: "without_regime", Value: unknown})
+			}
+			data = append(data, of)
 		}
 	}
 	text = append(firstOf(text, 4), "With a mixture-of-experts model made-up content biases which experts are used; look at kvwarm.stages and kvwarm.skip_reason.")

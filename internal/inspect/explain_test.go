@@ -171,6 +171,21 @@ With a mixture-of-experts model made-up content biases which experts are used; l
 			`{"ranks":[{"rank":0,"decode_points":1}]}`,
 		},
 		{
+			"no real KV that is known of", KindNoRealKV, Attention,
+			func(t *testing.T, a, b *Facts) {
+				for _, f := range []*Facts{a, b} {
+					f.Blocks["kvwarm"] = block(t, `{"enabled": true, "warm_eligible": true, "skip_reason": null}`)
+				}
+				a.Results[1].Regime = "fake_fallback"
+				a.Results = append(a.Results, a.Results[1])
+				a.Results[2].Regime = ""
+				b.Results[1].Regime = ""
+			},
+			`rank 0: KV warmup was enabled and the run eligible for it, but no decode point is known to have run on real KV content: 1 of 2 did not, and the others have no kv_seed_regime.
+With a mixture-of-experts model made-up content biases which experts are used; look at kvwarm.stages and kvwarm.skip_reason.`,
+			`{"ranks":[{"rank":0,"decode_points":2,"without_regime":1}]}`,
+		},
+		{
 			"regimes that differ", KindRegimes, Note,
 			func(_ *testing.T, _, b *Facts) { b.Results[1].Regime = "" },
 			`Seed regimes (points of rank 0): prefill: not_applicable 1; decode: real_kv 1.
@@ -331,6 +346,7 @@ func TestRealKVNotRequired(t *testing.T) {
 		"off":              {`{"enabled": false, "warm_eligible": true}`, ``, "legacy"},
 		"not eligible":     {`{"enabled": true, "warm_eligible": false}`, ``, "fake_fallback"},
 		"unknown":          {`{"enabled": true, "warm_eligible": null}`, ``, "fake_fallback"},
+		"no regimes":       {`{"enabled": true, "warm_eligible": true}`, ``, ""},
 		"no block":         {``, ``, "legacy"},
 		"by the group":     {`{"enabled": true, "warm_eligible": true}`, `{"common": {"kvwarm_eligible": false}}`, "fake_fallback"},
 	} {

@@ -20,7 +20,8 @@ type Merged struct {
 	RankFiles                []string // as they were named when the run was merged
 	Output                   string   // merged_output_path
 	Elapsed                  []RankSeconds
-	Ledgers                  []Ledger // rank_warmup_evidence, by rank
+	Ledgers                  []Ledger   // rank_warmup_evidence, by rank
+	own                      [][]Result // results by rank, in the order of GlobalRanks; nil until asked for
 }
 
 // RankSeconds is a time of one rank.
@@ -188,20 +189,23 @@ func (m *Merged) readTiming(s *jsonstream.Scanner) error {
 // rankName reads the rank that a key stands for.
 func rankName(name []byte) (rank int, ok bool) {
 	rank, err := strconv.Atoi(string(name))
-	return rank, err == nil && rank >= 0 && rank <= artifact.MaxRank
+	return rank, err == nil && rank >= 0 && rank <= artifact.MaxRank && strconv.Itoa(rank) == string(name)
 }
 
 func (m *Merged) readLedgers(src io.ReaderAt, s *jsonstream.Scanner) error {
-	kept := 0
+	r := &reader{src: src, f: newFacts(""), texts: texts{known: map[string]string{}}}
+	r.s = jsonstream.New(src, 0, 2, jsonstream.Trusted, jsonstream.Limits{Window: 64 << 10})
+	kept, seen := 0, map[int]bool{}
 	_, _, err := s.Object(func(name []byte) error {
 		rank, ok := rankName(name)
 		span, err := s.Skip()
-		if err != nil || !ok || len(m.Ledgers) > artifact.MaxRank {
+		if err != nil || !ok || seen[rank] {
 			return err
 		}
-		l, err := readLedgerAt(src, span)
+		seen[rank] = true
+		l, err := r.readLedgerAt(span)
 		l.Rank = rank
-		l.Records = l.Records[:min(len(l.Records), maxRecords-kept)]
+		l.Records = slices.Clone(l.Records[:min(len(l.Records), maxRecords-kept)]) // the rest is freed
 		kept += len(l.Records)
 		m.Ledgers = append(m.Ledgers, l)
 		return err
@@ -211,14 +215,13 @@ func (m *Merged) readLedgers(src io.ReaderAt, s *jsonstream.Scanner) error {
 
 // readLedgerAt reads a ledger as it stands in a rank artifact, and the reason that a merge
 // gives for one that it does not have.
-func readLedgerAt(src io.ReaderAt, span jsonstream.Span) (l Ledger, err error) {
-	r := &reader{src: src, f: newFacts(""), texts: texts{known: map[string]string{}}}
-	r.s = jsonstream.New(src, span.Off, 2, jsonstream.Trusted, jsonstream.Limits{Window: 64 << 10})
+func (r *reader) readLedgerAt(span jsonstream.Span) (l Ledger, err error) {
+	r.s.Reset(r.src, span.Off, 2, jsonstream.Trusted)
 	if err := r.readLedger(); err != nil {
 		return l, err
 	}
 	l.Status, l.Total, l.Records = r.f.WarmupStatus, r.f.WarmupTotal, r.f.Warmup
-	r.s.Reset(src, span.Off, 2, jsonstream.Trusted)
+	r.s.Reset(r.src, span.Off, 2, jsonstream.Trusted)
 	_, _, err = r.s.Object(func(name []byte) error {
 		wanted := string(name) == "reason"
 		v, err := r.s.Scalar()
@@ -232,18 +235,30 @@ func readLedgerAt(src io.ReaderAt, span jsonstream.Span) (l Ledger, err error) {
 
 // RankFacts returns what a merged artifact has of one rank: its ledger, and its own results
 // with their forward indices. The flattened results name no rank in a way that is kept, but
-// of each point they stand in the order of the ranks.
+// of each point they stand in the order of the ranks. It is not for several goroutines.
 func (m *Merged) RankFacts(l Ledger) *Facts {
 	f := newFacts(m.File)
 	f.Rank, f.Warmup, f.WarmupTotal, f.WarmupStatus = l.Rank, l.Records, l.Total, l.Status
-	at := slices.Index(m.GlobalRanks, l.Rank)
+	if m.own == nil {
+		m.own = m.split()
+	}
+	if at, ok := slices.BinarySearch(m.GlobalRanks, l.Rank); ok {
+		f.Results = m.own[at]
+	}
+	return f
+}
+
+// split returns the results of each rank: going through all of them for every rank would
+// take the square of the time.
+func (m *Merged) split() [][]Result {
+	own := make([][]Result, len(m.GlobalRanks))
 	for i, start := 0, 0; i < len(m.Results); i++ {
 		if m.Results[i].ID != m.Results[start].ID {
 			start = i
 		}
-		if i-start == at {
-			f.Results = append(f.Results, m.Results[i])
+		if at := i - start; at < len(own) {
+			own[at] = append(own[at], m.Results[i])
 		}
 	}
-	return f
+	return own
 }

@@ -2,6 +2,8 @@ package inspect
 
 import (
 	"bytes"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -86,6 +88,58 @@ func TestRankFacts(t *testing.T) {
 	if diff := cmp.Diff([]float64{0, 2}, walls); diff != "" || f.Rank != 2 || f.Warmup[0].End != 4 {
 		t.Errorf("%+v\n%s", f, diff)
 	}
+}
+
+// The results of a run are gone through once, whatever the number of ledgers, and no ledger
+// gets a buffer of its own; each rank has one ledger.
+func TestManyLedgers(t *testing.T) {
+	const ranks, points = 2000, 30
+	var text strings.Builder
+	text.WriteString(`{"dp": {"ranks": [`)
+	for rank := range ranks {
+		fmt.Fprintf(&text, "%s%d", comma(rank), rank)
+	}
+	text.WriteString(`]}, "results": [`)
+	for i := range ranks * points {
+		fmt.Fprintf(&text, `%s{"point": {"benchmark_id": %d}, "fpms": [{"wall_time": %d}]}`, comma(i), i/ranks, i%ranks)
+	}
+	text.WriteString(`], "rank_warmup_evidence": {"00": {}, "01": {}`)
+	for rank := range ranks {
+		fmt.Fprintf(&text, `, "%d": {"status": "recorded", "records": [{}]}`, rank)
+	}
+	text.WriteString(`}}`)
+
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	m := readMerged(t, text.String())
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > ranks*(32<<10) {
+		t.Errorf("%d bytes for %d ledgers", used, ranks)
+	}
+	if len(m.Ledgers) != ranks {
+		t.Fatalf("%d ledgers", len(m.Ledgers))
+	}
+	for rank, l := range m.Ledgers {
+		f := m.RankFacts(l)
+		if f.Rank != rank || len(f.Results) != points || f.WarmupTotal != 1 {
+			t.Fatalf("rank %d: %+v", rank, f)
+		}
+		for id, r := range f.Results {
+			if r.ID != int64(id) || r.Wall != float64(rank) {
+				t.Fatalf("rank %d, point %d: %+v", rank, id, r)
+			}
+		}
+		if again := m.RankFacts(l); &again.Results[0] != &f.Results[0] {
+			t.Fatal("the results were split again")
+		}
+	}
+}
+
+func comma(i int) string {
+	if i == 0 {
+		return ""
+	}
+	return ","
 }
 
 func TestExplainMerged(t *testing.T) {

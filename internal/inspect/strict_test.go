@@ -376,7 +376,7 @@ func regimeVectors() []vector {
 	const disabled = `{"enabled": false, "warm_eligible": null, "skip_reason": "flag_off"}`
 	const real, fake, fakes = `["kvwarm_real_kv"]`, `["kvwarm_fake_fallback"]`, ` or "fake_fallback" or "fake_attention_kv_random_kda"`
 	return []vector{
-		{"no field", []change{in(1, del(r1+"/kv_seed_regime"))}, nil},
+		{"no field", []change{in(1, del(r1+"/kv_seed_regime"), del(r1+"/fpms/0"+fact+"/preparation/kv_seed_regime"))}, nil},
 		{"prefill, real seed", row(r0, `"real_prefix"`, `["prefill_real_seed", "x"]`), nil},
 		{"prefill, fake prefix", row(r0, `"fake_prefix"`, `["prefill_fake_prefix"]`), nil},
 		{"prefill, escapes", row(r0, `"real_pr\u0065fix"`, `["prefill_real_s\u0065ed"]`), nil},
@@ -429,6 +429,7 @@ func measurementVectors() []vector {
 	other := func(expected, actual string) []said {
 		return []said{{1, rule, regime, "the measurement was prepared for another kv_seed_regime than its result names", expected, actual}}
 	}
+	unnamed := []said{{1, rule, regime, "the measurement was prepared for a kv_seed_regime, and its result names none", "null or absent, or that kv_seed_regime in the result", ""}}
 	const requests = g1 + inRank + fact + "/prompts/requests"
 	const request, hash = `[{"num_tokens": 3, "sha256": "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}]`, `"04c333eb6af881cde946782f64bd8cdbfe5c1b7bbd47716bab118a3f40de3020"`
 	return []vector{
@@ -439,7 +440,10 @@ func measurementVectors() []vector {
 		{"other regime", []change{in(1, set(regime, `"fake_fallback"`))}, other(`"real_kv"`, "")},
 		{"regime null", []change{in(1, set(regime, `null`))}, other(`"real_kv"`, "")},
 		{"no regime", []change{in(1, del(regime))}, other(`"real_kv"`, "absent")},
-		{"no regime in the row", []change{in(1, del(r1+"/kv_seed_regime"))}, nil},
+		{"no regime in the row", []change{in(1, del(r1+"/kv_seed_regime"))}, unnamed},
+		{"a regime of null in the measurement alone", []change{in(1, del(r1+"/kv_seed_regime"), set(regime, "null"))}, nil},
+		{"no regime in the row, a number in the measurement", []change{in(1, del(r1+"/kv_seed_regime"), set(regime, "1"))}, unnamed},
+		{"no regime in the row of an older producer", []change{in(1, del(r1+"/kv_seed_regime"), del(r1+"/fpms/0"+fact))}, nil},
 		{"no preparation", []change{in(1, del(r1+"/fpms/0"+fact+"/preparation"))}, nil},
 		{"no measurement", []change{in(1, set(r1+"/fpms/0"+fact, "[]"))}, nil},
 		{"prompts in a group", []change{in(1, set(requests, request))}, []said{

@@ -428,6 +428,10 @@ func (r *reading) missed() {
 	if r.opt.Sample == 0 || !sound || slices.ContainsFunc(r.result.Documents, func(d *Document) bool { return d.Samples != nil }) {
 		return
 	}
+	if !slices.ContainsFunc(r.result.Documents, func(d *Document) bool { return d.Sidecar == nil }) {
+		r.failf(exitcode.Usage, "", "name the merged artifact that it belongs to, or the rank files", "a worker-probe sidecar has no points, and so no samples")
+		return
+	}
 	r.failf(exitcode.Usage, "", "'fpm show PATH --points --all' lists the points", "no point has the benchmark id %d", r.opt.Sample)
 }
 

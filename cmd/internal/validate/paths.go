@@ -24,32 +24,38 @@ type candidate struct {
 }
 
 // expand finds the files that the arguments stand for, each once, sorted by path: the order
-// of the arguments changes nothing. What cannot be read, and an argument that stands for no
-// file at all, is a failure.
+// of the arguments changes nothing. Of several spellings of a path it is the first in that
+// order. What cannot be read, and an argument that stands for no file at all, is a failure.
 func (v *validation) expand(paths []string) {
-	seen := map[string]bool{}
+	var all []candidate
 	for _, path := range paths {
-		for _, c := range v.expandOne(path) {
-			key := c.path
-			if abs, err := filepath.Abs(c.path); err == nil {
-				key = abs
-			}
-			if i := slices.IndexFunc(v.candidates, func(o candidate) bool { return o.path == c.path }); i >= 0 {
-				v.candidates[i].named = v.candidates[i].named || c.named
-			} else if !seen[key] {
-				v.candidates = append(v.candidates, c)
-			}
-			seen[key] = true
-		}
+		all = append(all, v.expandOne(path)...)
 	}
-	slices.SortFunc(v.candidates, func(a, b candidate) int { return cmp.Compare(a.path, b.path) })
+	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.path, b.path) })
+	at := map[string]int{}
+	for _, c := range all {
+		key := c.path
+		if abs, err := filepath.Abs(c.path); err == nil {
+			key = abs
+		}
+		if i, again := at[key]; again {
+			v.candidates[i].named = v.candidates[i].named || c.named
+			continue
+		}
+		at[key] = len(v.candidates)
+		v.candidates = append(v.candidates, c)
+	}
 	if v.locks > 0 && len(v.candidates)+len(v.failures) == 0 {
 		v.failf(exitcode.Usage, "", "name the segments beside them", "locks hold nothing: there is no input")
 	}
 }
 
 func (v *validation) expandOne(path string) []candidate {
-	if path == "-" {
+	switch path {
+	case "":
+		v.failf(exitcode.Usage, "", "name a file or a directory; . is the one that you are in", "the path is empty")
+		return nil
+	case "-":
 		v.failf(exitcode.Usage, "", "give a path", "- is not a path: artifacts are files")
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strconv"
 
 	"github.com/fpm-project/fpm/internal/detect"
 	"github.com/fpm-project/fpm/internal/exitcode"
@@ -58,22 +59,52 @@ func (v *validation) checkSchemas() {
 	}
 }
 
+// maxViolations bounds the ways in which one file is found to break its schema: to find
+// the millions that a broken list can hold takes a minute, and tells nothing more.
+const maxViolations = 10_000
+
+// errEnough ends the reading of a file with more violations than that.
+var errEnough = errors.New("enough violations")
+
+// untilEnough reads while there is no reason to stop.
+type untilEnough struct {
+	of     io.ReaderAt
+	enough *bool
+}
+
+func (r untilEnough) ReadAt(p []byte, off int64) (int, error) {
+	if *r.enough {
+		return 0, errEnough
+	}
+	return r.of.ReadAt(p, off)
+}
+
 // checkSchema applies schema.violation to a file. Where the text ends to be sound the check
-// ends, too: other rules speak of the text.
+// ends, too: other rules speak of the text. It also ends soon behind maxViolations, which is
+// a violation of the whole document.
 func (v *validation) checkSchema(c candidate, name string, schema *schemas.Stream) error {
 	in, err := input.Open(c.path, input.Options{})
 	if err != nil {
 		return err
 	}
 	hint := "see fpm schema " + name + " for what the field is; a producer that changed it needs another version of the schema"
-	err = schema.Check(cancellable{v.ctx, in}, func(l schemas.Located) {
+	n, enough := 0, false
+	err = schema.Check(untilEnough{cancellable{v.ctx, in}, &enough}, func(l schemas.Located) {
 		v.rejected[c.path] = true
+		if enough = n == maxViolations; enough {
+			return
+		}
+		n++
 		v.out.Add(finding.Finding{
 			Rule: finding.SchemaViolation, File: c.path, Rank: c.DPRank, Pointer: l.Pointer, Offset: l.Offset,
 			Message: "the value breaks the schema " + name + ": " + l.Message, Expected: l.Expected, Excerpt: true, Hint: hint,
 		})
 	})
-	if isDamage(err) {
+	if enough {
+		scope := finding.Scope{Out: v.out, File: c.path, Rank: c.DPRank}
+		scope.Says(finding.SchemaViolation, "", 0, "the document breaks the schema "+name+" at more than "+strconv.Itoa(maxViolations)+" places; those behind them are neither named nor counted", "", "")
+	}
+	if isDamage(err) || errors.Is(err, errEnough) {
 		err = nil
 	}
 	return errors.Join(err, in.Close())

@@ -15,6 +15,7 @@
 package validate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,6 +122,8 @@ func Validate(ctx context.Context, opt Options) (*Result, error) {
 	v := &validation{ctx: ctx, opt: opt, out: finding.NewCollector(opt.MaxFindings), checked: map[string]bool{}, rejected: map[string]bool{}}
 	v.expand(opt.Paths)
 	v.look()
+	slices.Sort(v.unopened)
+	v.unopened = slices.Compact(v.unopened)
 	v.check()
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -337,6 +340,9 @@ func (v *validation) locateIn(path string, findings []*finding.Finding) error {
 func (v *validation) conclude() {
 	r := &v.result
 	r.Errors, r.Warnings, r.Failures = v.out.Errors(), v.out.Warnings(), v.failures
+	slices.SortStableFunc(r.Failures, func(a, b *exitcode.Error) int { // whatever the order of the arguments
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Error(), b.Error()))
+	})
 	for _, c := range v.candidates {
 		r.Files = append(r.Files, File{
 			Path: c.path, Kind: c.Kind, What: c.What, RunID: c.RunID, Checked: v.checked[c.path], Rejected: v.rejected[c.path],
@@ -347,8 +353,9 @@ func (v *validation) conclude() {
 // reportUnknown applies input.kind: to every file that was named itself, and to all when
 // nothing else is there to check.
 func (v *validation) reportUnknown() {
+	nothing := len(v.checked) == 0
 	for _, c := range v.candidates {
-		if c.Kind == "" || v.checked[c.path] || (!c.named && len(v.checked) > 0) {
+		if c.Kind == "" || v.checked[c.path] || !(c.named || nothing) {
 			continue
 		}
 		v.checked[c.path], v.rejected[c.path] = true, true

@@ -177,7 +177,7 @@ func TestNothing(t *testing.T) {
 		filepath.Join(empty, "[.json"): exitcode.Usage,
 		filepath.Join(empty, "no"):     exitcode.Failed,
 		"-":                            exitcode.Usage,
-		"":                             exitcode.Failed,
+		"":                             exitcode.Usage,
 	} {
 		result := checked(t, Options{Paths: []string{path}})
 		if d := cmp.Diff([]exitcode.Code{want}, codes(result)); d != "" || len(result.Failures[0].Message) == 0 {
@@ -324,4 +324,75 @@ func FuzzValidate(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Of files that nobody knows all are told of when there is nothing else, and those alone
+// that were named when there is.
+func TestEveryUnknownFile(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write := func(name string) string {
+		path := filepath.Join(root, name)
+		if err := os.WriteFile(path, []byte(`{"a": 1}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	paths := []string{write("a.json"), write("b.json"), write("c.json")}
+	files := func(result *Result) (files []string) {
+		for _, f := range result.Findings {
+			if f.Rule == finding.InputKind {
+				files = append(files, f.File)
+			}
+		}
+		return files
+	}
+	if d := cmp.Diff(paths, files(checked(t, Options{Paths: []string{root}}))); d != "" {
+		t.Errorf("alone: %s", d)
+	}
+	simulated(t, simulate.Options{Dir: root, Ranks: 1, Points: 1, Raw: 1})
+	if d := cmp.Diff([]string(nil), files(checked(t, Options{Paths: []string{root}}))); d != "" {
+		t.Errorf("beside a run: %s", d)
+	}
+	if d := cmp.Diff(paths[1:2], files(checked(t, Options{Paths: []string{root, paths[1]}}))); d != "" {
+		t.Errorf("beside a run, one of them named: %s", d)
+	}
+}
+
+// Whatever the order of the arguments, and however the same file is spelled in them, the
+// result is the same.
+func TestOrderOfArguments(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	files := simulated(t, simulate.Options{Dir: root, Ranks: 2, Points: 1, Raw: 1, Break: finding.GroupWallTime})
+	unknown := filepath.Join(root, "x.json")
+	if err := os.WriteFile(unknown, []byte(`{"a": 1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	odd := func(path string) string { return filepath.Dir(path) + "/./" + filepath.Base(path) }
+	paths := append([]string{root, odd(files[1]), odd(unknown), filepath.Join(root, "b", "gone.json"), filepath.Join(root, "a", "gone.json"),
+		filepath.Join(root, "none*"), "", "-"}, files...)
+	want := checked(t, Options{Paths: paths})
+	if len(want.Failures) != 5 || len(want.Files) != 3 || want.Errors != 2 {
+		t.Fatalf("%d failures, %d files, %d errors", len(want.Failures), len(want.Files), want.Errors)
+	}
+	if got := codes(checked(t, Options{Paths: []string{""}})); !slices.Equal(got, []exitcode.Code{exitcode.Usage}) {
+		t.Errorf("an empty path: %v", got)
+	}
+	text := func(r *Result) (lines []string) {
+		for _, f := range r.Failures {
+			lines = append(lines, f.Error())
+		}
+		return lines
+	}
+	for range 20 {
+		rand.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
+		got := checked(t, Options{Paths: paths})
+		if d := cmp.Diff(text(want), text(got)); d != "" {
+			t.Fatal(d)
+		}
+		if d := cmp.Diff(want.Findings, got.Findings) + cmp.Diff(want.Files, got.Files); d != "" {
+			t.Fatal(d)
+		}
+	}
 }
