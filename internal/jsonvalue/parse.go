@@ -37,6 +37,9 @@ type Parser struct {
 
 // Parse is like the function of that name.
 func (p *Parser) Parse(text []byte, base int64) (*Value, error) {
+	if p.MaxValues > 0 && len(text) > uncounted && countValues(text) >= p.MaxValues {
+		return nil, ErrValues
+	}
 	p.input = *bytes.NewBuffer(text)
 	p.dec.Reset(&p.input, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	p.p.text, p.p.base, p.p.dec = text, base, &p.dec
@@ -55,6 +58,36 @@ func (p *Parser) Parse(text []byte, base int64) (*Value, error) {
 	return v, nil
 }
 
+// uncounted is the length of a text whose values are counted while its tree is built only.
+// Those of a longer one are counted before, so that none is built of one that is refused.
+const uncounted = 64 << 10
+
+// countValues returns the number of values in a sound JSON text, which is one more than
+// there are commas and containers that are not empty. Of an unsound one it is some number.
+func countValues(text []byte) int {
+	n, opened := 1, false // opened: nothing came behind a bracket yet
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch c {
+		case ' ', '\t', '\n', '\r':
+			continue
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case ',':
+			n++
+		}
+		if opened && c != ']' && c != '}' {
+			n++
+		}
+		opened = c == '[' || c == '{'
+	}
+	return n
+}
+
 func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -64,7 +97,7 @@ func unexpectedEOF(err error) error {
 
 // parser builds a tree. Children are gathered on two stacks shared by all levels and
 // copied once, when their container ends, so that each container is one allocation of
-// its exact size.
+// its exact size; a large one takes the stack itself (see [pop]).
 type parser struct {
 	text    []byte
 	base    int64
@@ -148,8 +181,8 @@ func (p *parser) array(v *Value, depth int) error {
 		}
 		p.elems = append(p.elems, elem)
 	}
-	*v = Value{Kind: Array, Offset: offset, Elems: slices.Clone(p.elems[mark:])}
-	p.elems = p.elems[:mark]
+	*v = Value{Kind: Array, Offset: offset}
+	v.Elems, p.elems = pop(p.elems, mark)
 	return p.end()
 }
 
@@ -166,9 +199,21 @@ func (p *parser) object(v *Value, depth int) error {
 		}
 		p.members = append(p.members, m)
 	}
-	*v = Value{Kind: Object, Offset: offset, Members: slices.Clone(p.members[mark:])}
-	p.members = p.members[:mark]
+	*v = Value{Kind: Object, Offset: offset}
+	v.Members, p.members = pop(p.members, mark)
 	return p.end()
+}
+
+// pop takes from a stack what was pushed on it since mark, as a slice of its own. Where that
+// is much, and more than the rest, the rest is copied in its place: one copy of a hundred
+// thousand values is enough.
+func pop[T any](stack []T, mark int) (top, rest []T) {
+	const much = 4096
+	top = stack[mark:]
+	if len(top) >= much && len(top) > mark {
+		return slices.Clip(top), slices.Clone(stack[:mark])
+	}
+	return slices.Clone(top), stack[:mark]
 }
 
 func (p *parser) member(depth int) (m Member, err error) {
