@@ -37,8 +37,11 @@ type Parser struct {
 
 // Parse is like the function of that name.
 func (p *Parser) Parse(text []byte, base int64) (*Value, error) {
-	if p.MaxValues > 0 && len(text) > uncounted && countValues(text) >= p.MaxValues {
-		return nil, ErrValues
+	p.p.rest = 0
+	if p.MaxValues > 0 && len(text) > uncounted {
+		if p.p.rest = countValues(text); p.p.rest >= p.MaxValues {
+			return nil, ErrValues
+		}
 	}
 	p.input = *bytes.NewBuffer(text)
 	p.dec.Reset(&p.input, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
@@ -103,6 +106,7 @@ type parser struct {
 	base    int64
 	dec     *jsontext.Decoder
 	left    int // values that may still come; negative once they are too many
+	rest    int // values that come yet; not above 0 where they were not counted
 	elems   []Value
 	members []Member
 	names   map[string]string // unescaped names by their literals: documents repeat them
@@ -129,6 +133,7 @@ func (p *parser) name(raw []byte) string {
 var ErrValues = errors.New("value of too many parts")
 
 func (p *parser) value(v *Value, depth int) error {
+	p.rest--
 	if p.left--; p.left == 0 { // it never is where it began at 0
 		return ErrValues
 	}
@@ -179,7 +184,7 @@ func (p *parser) array(v *Value, depth int) error {
 		if err := p.value(&elem, depth); err != nil {
 			return err
 		}
-		p.elems = append(p.elems, elem)
+		p.elems = push(p.elems, elem, p.rest)
 	}
 	*v = Value{Kind: Array, Offset: offset}
 	v.Elems, p.elems = pop(p.elems, mark)
@@ -197,18 +202,27 @@ func (p *parser) object(v *Value, depth int) error {
 		if err != nil {
 			return err
 		}
-		p.members = append(p.members, m)
+		p.members = push(p.members, m, p.rest)
 	}
 	*v = Value{Kind: Object, Offset: offset}
 	v.Members, p.members = pop(p.members, mark)
 	return p.end()
 }
 
+// much is the number of values on a stack from which on one copy of them is enough.
+const much = 4096
+
+// push puts a value on a stack, which grows once to what all that come yet can need.
+func push[T any](stack []T, v T, rest int) []T {
+	if len(stack) == cap(stack) && len(stack) >= much && rest > 0 {
+		stack = slices.Grow(stack, rest+1)
+	}
+	return append(stack, v)
+}
+
 // pop takes from a stack what was pushed on it since mark, as a slice of its own. Where that
-// is much, and more than the rest, the rest is copied in its place: one copy of a hundred
-// thousand values is enough.
+// is much, and more than what is below, that is copied in its place.
 func pop[T any](stack []T, mark int) (top, rest []T) {
-	const much = 4096
 	top = stack[mark:]
 	if len(top) >= much && len(top) > mark {
 		return slices.Clip(top), slices.Clone(stack[:mark])
