@@ -534,10 +534,14 @@ func (r *groupReader) numberGroups() error {
 	_, _, err := s.Array(func(i int) error {
 		span, err := s.Skip()
 		if message := wrong[i]; message != "" {
-			message += missing
-			at, _ := jsonstream.Find(r.sc.f.src, span.Off, "benchmark_id")
-			r.all().Of(int64(x.ids.at(i))).Broken(finding.GroupID, "/iteration_groups/"+strconv.Itoa(i)+"/benchmark_id", at, message,
-				"the ids 1 to "+strconv.Itoa(n)+", each once")
+			scope := r.all().Of(int64(x.ids.at(i)))
+			at := scope.Exact(span.Off, func() int64 {
+				at, _ := jsonstream.Find(r.sc.f.src, span.Off, "benchmark_id")
+				return at
+			})
+			scope.EitherLate(finding.GroupID, "/benchmark_id", true, at, at, message+missing, func() (string, string) {
+				return "/iteration_groups/" + strconv.Itoa(i) + "/benchmark_id", "the ids 1 to " + strconv.Itoa(n) + ", each once"
+			})
 		}
 		return err
 	})

@@ -498,14 +498,12 @@ func TestMergedDiffers(t *testing.T) {
 			slices.Concat(found(rule, 0, "/results/1/fpms/0/version", "1", "3"), found(rule, 0, "/iteration_groups/0/rank_results/1/fpms/0/version", "1", "3"))},
 		{"regime", two(), nil, edits(set("/results/1/kv_seed_regime", `"fake"`)), found(rule, 0, "/results/1/kv_seed_regime", `"real_kv"`, `"fake"`)},
 		{"another run", two(), nil, edits(set("/run_id", `"other"`), set("/config/threshold", "0.5")), found(rule, 0, "/run_id", `"run"`, `"other"`)},
-		{"file names", two(), nil, edits(set("/rank_files/1", `"/x/other_dp1.json"`), set("/merged_output_path", `"/x/m.json"`), set("/worker_probe_path", `"/x/m_worker_probe.json"`)), slices.Concat(
-			found(rule, 0, "/rank_files/1", "a path that ends in run_dp1.json", `"/x/other_dp1.json"`), found(rule, 0, "/merged_output_path", "a path that ends in run_merged.json", `"/x/m.json"`),
-			found(rule, 0, "/worker_probe_path", "a path that ends in run_merged_worker_probe.json", `"/x/m_worker_probe.json"`))},
+		{"file names", two(), nil, edits(set("/rank_files/1", `"/x/other_dp1.json"`)), found(rule, 0, "/rank_files/1", "a path that ends in run_dp1.json", `"/x/other_dp1.json"`)},
+		{"renamed, whatever the name was", two(), nil, edits(set("/merged_output_path", `"/x/m.json"`), set("/worker_probe_path", `"/x/m_worker_probe.json"`)), nil},
 		{"rank files no list", two(), nil, edits(set("/rank_files", "5")), found(rule, 0, "/rank_files", "2 paths", "5")},
 		{"a rank file more", two(), nil, edits(set("/rank_files/-", `"x"`)), found(rule, 0, "/rank_files/2", "absent", `"x"`)},
 		{"a rank file less", two(), nil, edits(del("/rank_files/1")), found(rule, 0, "/rank_files/1", "a path that ends in run_dp1.json", "absent")},
-		{"a path no text", two(), nil, edits(set("/merged_output_path", "5"), del("/worker_probe_path")), slices.Concat(found(rule, 0, "/merged_output_path", "a path that ends in run_merged.json", "5"),
-			found(rule, 0, "/worker_probe_path", "@DIR@", "absent"))},
+		{"a path no text", two(), nil, edits(set("/merged_output_path", "5"), del("/worker_probe_path")), found(rule, 0, "/worker_probe_path", "@DIR@", "absent")},
 	} {
 		m := mergeRun(t, build(t, c.shape), c.ranks...)
 		jsontest.Apply(t, m.doc, c.edits...)
@@ -612,6 +610,10 @@ func TestMergedDiffersAtWhatWasChanged(t *testing.T) {
 			}
 			continue
 		}
+		// The document may have been written under any name: merged.paths looks at these.
+		want = slices.DeleteFunc(want, func(w string) bool {
+			return (w == "/merged_output_path" || w == "/worker_probe_path") && m.doc.Get(w[1:]) != nil
+		})
 		slices.Sort(want)
 		slices.Sort(got)
 		if len(got) == 1 && len(want) > 0 && !slices.Contains(want, got[0]) || len(got) < len(want) {

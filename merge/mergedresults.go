@@ -260,8 +260,11 @@ func (w *flatWalk) offset(i int) int64 { return w.c.flat.points.at(i).Off }
 
 // report reports a member of a point.
 func (w *flatWalk) report(i int, scope finding.Scope, name, message, expected string) {
-	at, _ := jsonstream.Find(w.c.f.src, w.offset(i), name)
-	scope.Broken(finding.MergedResults, resultPointer(i, "/point/"+name), at, message, expected)
+	at := scope.Exact(w.offset(i), func() int64 {
+		at, _ := jsonstream.Find(w.c.f.src, w.offset(i), name)
+		return at
+	})
+	scope.EitherLate(finding.MergedResults, name, true, at, at, message, func() (string, string) { return resultPointer(i, "/point/"+name), expected })
 }
 
 // comparePoint holds a result's point against its group's with the rank in it.

@@ -187,13 +187,13 @@ func (sc *scanner) judgeResults() error {
 		id := int64(x.ids.at(i))
 		group, ok := groups.find(id)
 		scope := sc.scope.Of(id)
-		switch at := resultPointer(i, "/point/benchmark_id"); {
+		switch {
 		case id == 0: // reported when it was read
 		case !ok && !groups.numbered: // an id that a group should have had
 		case !ok:
-			scope.Broken(finding.ResultID, at, sc.offsetOfID(i), "no iteration group has this benchmark_id", "the ids of the iteration groups, each once")
+			sc.wrongID(scope, i, "no iteration group has this benchmark_id")
 		case seen[group]:
-			scope.Broken(finding.ResultID, at, sc.offsetOfID(i), "an earlier result has this benchmark_id", "the ids of the iteration groups, each once")
+			sc.wrongID(scope, i, "an earlier result has this benchmark_id")
 		default:
 			seen[group] = true
 			sc.f.regimes.set(group, x.regimes.at(i))
@@ -205,9 +205,16 @@ func (sc *scanner) judgeResults() error {
 	return nil
 }
 
-func (sc *scanner) offsetOfID(i int) int64 {
-	at, _ := jsonstream.Find(sc.f.src, sc.points.points.at(i).Off, "benchmark_id")
-	return at
+// wrongID reports the benchmark id of result i.
+func (sc *scanner) wrongID(scope finding.Scope, i int, message string) {
+	point := sc.points.points.at(i).Off
+	at := scope.Exact(point, func() int64 {
+		at, _ := jsonstream.Find(sc.f.src, point, "benchmark_id")
+		return at
+	})
+	scope.EitherLate(finding.ResultID, "/benchmark_id", true, at, at, message, func() (string, string) {
+		return resultPointer(i, "/point/benchmark_id"), "the ids of the iteration groups, each once"
+	})
 }
 
 // compareResult holds a result against its group. The group is the reference's, which

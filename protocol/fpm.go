@@ -71,11 +71,12 @@ type Reader struct {
 	inner   int64 // offset of a benchmark_sample in the retained FPM, -1 when there is none
 	wallRaw []byte
 	m       measurement
+	raw     int // position of the raw FPM whose rules are applied, from which tails of pointers begin; -1 for none
 }
 
 // NewReader returns a reader for FPMs of a run with this contract and grid digest.
 func NewReader(contract Contract, gridDigest string) *Reader {
-	return &Reader{contract: contract, grid: gridDigest, seed: maphash.MakeSeed()}
+	return &Reader{contract: contract, grid: gridDigest, seed: maphash.MakeSeed(), raw: -1}
 }
 
 // Read reads the FPM that comes next, reports what breaks a measurement or sample rule,
@@ -153,7 +154,12 @@ func (r *Reader) broken(rule finding.ID, tail string, off int64, message, expect
 
 // either reports a value, or its absence when kind is 0.
 func (r *Reader) either(rule finding.ID, tail string, present bool, off, parent int64, message, expected string) {
-	r.p.Scope.EitherLate(rule, tail, present, off, parent, message, func() (string, string) { return r.p.Pointer(tail), expected })
+	r.p.Scope.EitherLate(rule, tail, present, off, parent, message, func() (string, string) {
+		if r.raw >= 0 {
+			return r.p.Pointer(rawTail(r.raw, tail)), expected
+		}
+		return r.p.Pointer(tail), expected
+	})
 }
 
 func (r *Reader) field(rule finding.ID, tail string, f jsonstream.Field, parent int64, message, expected string) {

@@ -85,8 +85,12 @@ func (r *Reader) readSample(i int) (err error) {
 		r.fpm.FirstForward = x.forward
 	}
 	wall := math.NaN()
-	if r.contract.Execution == Declared && r.judgeSample(&x) {
-		wall = x.wall.Value
+	if r.contract.Execution == Declared {
+		r.raw = i
+		if r.judgeSample(&x) {
+			wall = x.wall.Value
+		}
+		r.raw = -1
 	}
 	r.m.walls = append(r.m.walls, wall)
 	return nil
@@ -165,7 +169,7 @@ func (r *Reader) readGraph(x *sample) (err error) {
 func (r *Reader) judgeSample(x *sample) (wallOK bool) {
 	if !x.object {
 		r.m.workers = append(r.m.workers, worker{none: true})
-		r.broken(finding.SampleIdentity, rawTail(x.at, ""), x.off, "the raw FPM is not an object", "an object")
+		r.broken(finding.SampleIdentity, "", x.off, "the raw FPM is not an object", "an object")
 		return false
 	}
 	if !x.worker.has {
@@ -175,11 +179,11 @@ func (r *Reader) judgeSample(x *sample) (wallOK bool) {
 	r.judgeSampleIdentity(x)
 	wallOK = x.wall.Finite && x.wall.Value >= 0
 	if !wallOK {
-		r.either(finding.SampleTiming, rawTail(x.at, "/wall_time"), x.wall.Kind != 0, x.wall.Offset, x.off,
+		r.either(finding.SampleTiming, "/wall_time", x.wall.Kind != 0, x.wall.Offset, x.off,
 			"the raw wall_time is not a finite number of at least 0", "seconds, at least 0")
 	}
 	if x.evidence.Kind != '{' {
-		r.field(finding.SampleIndex, rawTail(x.at, "/"+SampleField), x.evidence, x.off, "the raw FPM carries no benchmark_sample", "an object")
+		r.field(finding.SampleIndex, "/"+SampleField, x.evidence, x.off, "the raw FPM carries no benchmark_sample", "an object")
 		return wallOK
 	}
 	r.judgeIndex(x)
@@ -190,23 +194,23 @@ func (r *Reader) judgeSample(x *sample) (wallOK bool) {
 
 func (r *Reader) judgeSampleIdentity(x *sample) {
 	if r.p.HasID && !x.counter.IsInteger(r.p.ID) {
-		r.field(finding.SampleIdentity, rawTail(x.at, "/counter_id"), x.counter, x.off,
+		r.field(finding.SampleIdentity, "/counter_id", x.counter, x.off,
 			"the raw FPM belongs to another point", strconv.FormatInt(r.p.ID, 10))
 	}
 	if r.p.HasRank && !x.rank.IsInteger(r.p.Rank) {
-		r.field(finding.SampleIdentity, rawTail(x.at, "/dp_rank"), x.rank, x.off,
+		r.field(finding.SampleIdentity, "/dp_rank", x.rank, x.off,
 			"the raw FPM belongs to another DP rank", strconv.FormatInt(r.p.Rank, 10))
 	}
 }
 
 func (r *Reader) judgeIndex(x *sample) {
 	if !x.index.IsInteger(int64(x.at)) {
-		r.field(finding.SampleIndex, rawTail(x.at, "/"+SampleField+"/sample_index"), x.index, x.evidence.Offset,
+		r.field(finding.SampleIndex, "/"+SampleField+"/sample_index", x.index, x.evidence.Offset,
 			"sample_index is not the raw FPM's position", strconv.Itoa(x.at))
 	}
 	previous := *r.p.Previous
 	if !x.forward.Integer || x.forward.Int <= previous {
-		r.field(finding.SampleIndex, rawTail(x.at, "/"+SampleField+"/forward_index"), x.forward, x.evidence.Offset,
+		r.field(finding.SampleIndex, "/"+SampleField+"/forward_index", x.forward, x.evidence.Offset,
 			"forward_index does not increase through the rank's run", "an integer greater than "+strconv.FormatInt(previous, 10)+" (below 2^63)")
 	}
 	if x.forward.Integer {
@@ -215,7 +219,7 @@ func (r *Reader) judgeIndex(x *sample) {
 }
 
 func (r *Reader) judgeTiming(x *sample, wallOK bool) {
-	tail := func(name string) string { return rawTail(x.at, "/"+SampleField+"/timing"+name) }
+	tail := func(name string) string { return "/" + SampleField + "/timing" + name }
 	if x.timing.Kind != '{' {
 		r.field(finding.SampleTiming, tail(""), x.timing, x.evidence.Offset, "the sample has no timing object", "an object")
 		return
@@ -236,13 +240,13 @@ func (r *Reader) judgeTiming(x *sample, wallOK bool) {
 		r.broken(finding.SampleTiming, tail("/start_monotonic"), x.start.Offset, "the sample starts after its end",
 			"at most "+formatFloat(x.end.Value))
 	case x.end.Finite && wallOK && !IsClose(x.end.Value-x.start.Value, x.wall.Value, 1e-9, 1e-9):
-		r.p.Scope.Says(finding.SampleTiming, r.p.Pointer(tail("/end_monotonic")), x.end.Offset, "end_monotonic - start_monotonic is not the raw wall_time",
+		r.p.Scope.Says(finding.SampleTiming, r.p.Pointer(rawTail(x.at, tail("/end_monotonic"))), x.end.Offset, "end_monotonic - start_monotonic is not the raw wall_time",
 			formatFloat(x.wall.Value)+" s", formatFloat(x.end.Value-x.start.Value)+" s")
 	}
 }
 
 func (r *Reader) judgeGraph(x *sample) {
-	tail := func(name string) string { return rawTail(x.at, "/"+SampleField+"/cudagraph"+name) }
+	tail := func(name string) string { return "/" + SampleField + "/cudagraph" + name }
 	switch {
 	case x.graph.Kind != '{':
 		r.field(finding.SampleCUDAGraph, tail(""), x.graph, x.evidence.Offset, "the sample has no cudagraph object", "an object")

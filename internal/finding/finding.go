@@ -196,6 +196,13 @@ func (c *Collector) count(id identity, severity Severity) bool {
 	return !c.full || severity == Error && !at.behind(c.last)
 }
 
+// wants tells whether an error at a place may be kept.
+func (c *Collector) wants(at place) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.full || !at.behind(c.last)
+}
+
 func (c *Collector) keep(f Finding, rule *Rule) {
 	f.Severity = rule.Severity
 	if f.Hint == "" {

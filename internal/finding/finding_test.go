@@ -124,6 +124,14 @@ func TestLateTexts(t *testing.T) {
 			t.Fatalf("seed %d: %d errors and %d warnings, late %d and %d", seed, whole.Errors(), whole.Warnings(), late.Errors(), late.Warnings())
 		}
 	}
+	exact := NewCollector(1)
+	s, asked := Scope{Out: exact}, 0
+	for off := range int64(1000) {
+		s.EitherLate(RunID, "/a", true, s.Exact(10*off, func() int64 { asked++; return 10*off + 3 }), 0, "differs", func() (string, string) { return "/a", "" })
+	}
+	if f := exact.Findings(); exact.Errors() != 1000 || asked > 2*1+64 || f[0].Offset != 3 {
+		t.Errorf("%d errors, %d were looked for, %+v", exact.Errors(), asked, f)
+	}
 	c, made := NewCollector(10), 0
 	for off := range int64(10_000) {
 		Scope{Out: c}.EitherLate(RunID, "/a", true, off, 0, "differs", func() (string, string) { made++; return "/a", "" })

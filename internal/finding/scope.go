@@ -50,6 +50,16 @@ func (s Scope) EitherLate(rule ID, tail string, exists bool, off, parent int64, 
 	s.Out.AddLate(f, tail, texts)
 }
 
+// Exact returns the exact offset of something that stands behind a known one, for an error
+// about it. Where that error would only be counted, the known offset is as good as the exact
+// one, and is not asked for.
+func (s Scope) Exact(known int64, exact func() int64) int64 {
+	if s.Out.wants(place{s.Rank, known}) {
+		return exact()
+	}
+	return known
+}
+
 // Says reports something about a place without quoting what stands there.
 func (s Scope) Says(rule ID, pointer string, off int64, message, expected, actual string) {
 	s.add(Finding{Rule: rule, Pointer: pointer, Offset: off, Message: message, Expected: expected, Actual: actual})

@@ -114,7 +114,7 @@ var table = [...]Rule{
 	{
 		ID: RankDP, Severity: Error, Level: Merge,
 		Purpose: "dp.rank is an integer from 0 to dp.size - 1, unique among the files and the rank that the file's name stands for; dp.size is an integer of 1 or more, the same in every file.",
-		Hint:    "check that no file was renamed, copied over another or taken from a run of another size",
+		Hint:    "check that no file was renamed, copied over another or taken from a run of another size; a copy in the same directory is a second file of its rank: move it elsewhere",
 		Example: `results_dp3.json with "dp": {"rank": 2, "size": 4}`,
 	},
 
@@ -475,7 +475,7 @@ var table = [...]Rule{
 	},
 	{
 		ID: MergedDiffers, Severity: Error, Level: Merge,
-		Purpose: "A merged artifact equals what its rank files give when they are merged again; of its paths only the file names count.",
+		Purpose: "A merged artifact equals what its rank files give when they are merged again; of the paths in it only the names of the rank files count: it may have been renamed, and all of them moved.",
 		Hint:    "check that these are the rank files it was made of; if they are, it was changed afterwards: merge them again",
 		Example: `"config": {"timeout": 900} in the rank files, "config": {"timeout": 901} in the merged artifact`,
 	},

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"math/big"
 	"math/rand/v2"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -653,5 +655,68 @@ func BenchmarkParse(b *testing.B) {
 		if _, err := Parse(text, 0); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func countTree(v *Value) int {
+	n := 1
+	for i := range v.Elems {
+		n += countTree(&v.Elems[i])
+	}
+	for i := range v.Members {
+		n += countTree(&v.Members[i].Value)
+	}
+	return n
+}
+
+// The values of a text are counted as they are in its tree, and a text of any length is
+// refused by the same bound.
+func TestMaxValues(t *testing.T) {
+	long := strings.Repeat(" ", uncounted)
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		text := randomDocument(r, 4).spell(r)
+		n := countTree(mustParse(t, text))
+		if got := countValues([]byte(text)); got != n {
+			t.Fatalf("%d values in %s, counted %d", n, text, got)
+		}
+		for _, text := range []string{text, text + long} {
+			for _, most := range []int{n, n + 1} {
+				p := Parser{MaxValues: most}
+				if _, err := p.Parse([]byte(text), 0); errors.Is(err, ErrValues) != (most == n) {
+					t.Fatalf("%d of less than %d values: %v", n, most, err)
+				}
+			}
+		}
+	}
+}
+
+// Nothing is built of a text with too many values, and of a large container nothing is
+// held beside it.
+func TestLargeContainers(t *testing.T) {
+	const n = 100_000
+	var object strings.Builder
+	for i := range n {
+		fmt.Fprintf(&object, `, "k%d": %d`, i, i)
+	}
+	text := []byte(`{"a": [1, 2], "b": [` + strings.Repeat("0, ", n-1) + `0], "c": {` + object.String()[2:] + `}, "d": 3}`)
+	p := Parser{MaxValues: 2*n + 8}
+	v, err := p.Parse(text, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, c := v.Get("b"), v.Get("c"); len(b.Elems) != n || len(c.Members) != n || string(c.Members[n-1].Value.Raw) != strconv.Itoa(n-1) || len(v.Members) != 4 {
+		t.Errorf("%d elements, %d members, %d in all", len(b.Elems), len(c.Members), len(v.Members))
+	}
+	if cap(p.p.elems)+cap(p.p.members) > 2*4096 {
+		t.Errorf("%d and %d values are held", cap(p.p.elems), cap(p.p.members))
+	}
+	p.MaxValues--
+	if allocated := testing.AllocsPerRun(1, func() {
+		if _, err := p.Parse(text, 0); !errors.Is(err, ErrValues) {
+			t.Error(err)
+		}
+	}); allocated > 1 {
+		t.Errorf("%v allocations for a text that is refused", allocated)
 	}
 }

@@ -37,6 +37,12 @@ type Parser struct {
 
 // Parse is like the function of that name.
 func (p *Parser) Parse(text []byte, base int64) (*Value, error) {
+	p.p.rest = 0
+	if p.MaxValues > 0 && len(text) > uncounted {
+		if p.p.rest = countValues(text); p.p.rest >= p.MaxValues {
+			return nil, ErrValues
+		}
+	}
 	p.input = *bytes.NewBuffer(text)
 	p.dec.Reset(&p.input, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	p.p.text, p.p.base, p.p.dec = text, base, &p.dec
@@ -55,6 +61,36 @@ func (p *Parser) Parse(text []byte, base int64) (*Value, error) {
 	return v, nil
 }
 
+// uncounted is the length of a text whose values are counted while its tree is built only.
+// Those of a longer one are counted before, so that none is built of one that is refused.
+const uncounted = 64 << 10
+
+// countValues returns the number of values in a sound JSON text, which is one more than
+// there are commas and containers that are not empty. Of an unsound one it is some number.
+func countValues(text []byte) int {
+	n, opened := 1, false // opened: nothing came behind a bracket yet
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch c {
+		case ' ', '\t', '\n', '\r':
+			continue
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case ',':
+			n++
+		}
+		if opened && c != ']' && c != '}' {
+			n++
+		}
+		opened = c == '[' || c == '{'
+	}
+	return n
+}
+
 func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -64,12 +100,13 @@ func unexpectedEOF(err error) error {
 
 // parser builds a tree. Children are gathered on two stacks shared by all levels and
 // copied once, when their container ends, so that each container is one allocation of
-// its exact size.
+// its exact size; a large one takes the stack itself (see [pop]).
 type parser struct {
 	text    []byte
 	base    int64
 	dec     *jsontext.Decoder
 	left    int // values that may still come; negative once they are too many
+	rest    int // values that come yet; not above 0 where they were not counted
 	elems   []Value
 	members []Member
 	names   map[string]string // unescaped names by their literals: documents repeat them
@@ -96,6 +133,7 @@ func (p *parser) name(raw []byte) string {
 var ErrValues = errors.New("value of too many parts")
 
 func (p *parser) value(v *Value, depth int) error {
+	p.rest--
 	if p.left--; p.left == 0 { // it never is where it began at 0
 		return ErrValues
 	}
@@ -146,10 +184,10 @@ func (p *parser) array(v *Value, depth int) error {
 		if err := p.value(&elem, depth); err != nil {
 			return err
 		}
-		p.elems = append(p.elems, elem)
+		p.elems = push(p.elems, elem, p.rest)
 	}
-	*v = Value{Kind: Array, Offset: offset, Elems: slices.Clone(p.elems[mark:])}
-	p.elems = p.elems[:mark]
+	*v = Value{Kind: Array, Offset: offset}
+	v.Elems, p.elems = pop(p.elems, mark)
 	return p.end()
 }
 
@@ -164,11 +202,32 @@ func (p *parser) object(v *Value, depth int) error {
 		if err != nil {
 			return err
 		}
-		p.members = append(p.members, m)
+		p.members = push(p.members, m, p.rest)
 	}
-	*v = Value{Kind: Object, Offset: offset, Members: slices.Clone(p.members[mark:])}
-	p.members = p.members[:mark]
+	*v = Value{Kind: Object, Offset: offset}
+	v.Members, p.members = pop(p.members, mark)
 	return p.end()
+}
+
+// much is the number of values on a stack from which on one copy of them is enough.
+const much = 4096
+
+// push puts a value on a stack, which grows once to what all that come yet can need.
+func push[T any](stack []T, v T, rest int) []T {
+	if len(stack) == cap(stack) && len(stack) >= much && rest > 0 {
+		stack = slices.Grow(stack, rest+1)
+	}
+	return append(stack, v)
+}
+
+// pop takes from a stack what was pushed on it since mark, as a slice of its own. Where that
+// is much, and more than what is below, that is copied in its place.
+func pop[T any](stack []T, mark int) (top, rest []T) {
+	top = stack[mark:]
+	if len(top) >= much && len(top) > mark {
+		return slices.Clip(top), slices.Clone(stack[:mark])
+	}
+	return slices.Clone(top), stack[:mark]
 }
 
 func (p *parser) member(depth int) (m Member, err error) {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/fpm-project/fpm/internal/detect"
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
+	"github.com/fpm-project/fpm/internal/jsontest"
 	"github.com/fpm-project/fpm/internal/simulate"
 	"github.com/fpm-project/fpm/merge"
 )
@@ -393,6 +395,49 @@ func TestOrderOfArguments(t *testing.T) {
 		}
 		if d := cmp.Diff(want.Findings, got.Findings) + cmp.Diff(want.Files, got.Files); d != "" {
 			t.Fatal(d)
+		}
+	}
+}
+
+// Of the faults of a list with very many broken entries all are counted, and next to none
+// is put into words: an entry with up to eight of them costs a few allocations.
+func TestManyBrokenEntries(t *testing.T) {
+	const entries = 200_000
+	file := simulated(t, simulate.Options{Ranks: 1, Points: 1, Raw: 2})[0]
+	sound, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const fpm = "/iteration_groups/0/rank_results/0/fpms/0/benchmark_measurement"
+	for _, test := range []struct {
+		pointer, entry string
+		each           int // errors of an entry
+	}{
+		{"/iteration_groups", `{}`, 6},
+		{"/iteration_groups", `0`, 1},
+		{"/iteration_groups/0/rank_results", `{}`, 2},
+		{fpm + "/prompts/requests", `{}`, 3},
+		{fpm + "/raw_fpms", `{"benchmark_sample": {}}`, 8},
+		{"/results", `{}`, 2},
+		{"/results", `{"point": {"benchmark_id": 1}}`, 2},
+		{"/warmup_evidence/records", `{}`, 4},
+	} {
+		root := jsontest.Parse(t, string(sound))
+		jsontest.Apply(t, root, jsontest.Set(test.pointer, `["entries"]`))
+		text := strings.Replace(string(root.AppendCompact(nil)), `"entries"`, strings.Repeat(test.entry+",", entries-1)+test.entry, 1)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		result := checked(t, Options{Paths: []string{file}, Strict: true, MaxFindings: 100})
+		runtime.ReadMemStats(&after)
+		const other = 20 // of the list, and of what is held against it
+		if result.Errors < test.each*entries-other || result.Errors > test.each*entries+other || len(result.Findings) != 100 {
+			t.Errorf("%s of %s: %d errors, %d findings", test.pointer, test.entry, result.Errors, len(result.Findings))
+		}
+		if n := after.Mallocs - before.Mallocs; n > 6*entries {
+			t.Errorf("%s of %s: %d allocations", test.pointer, test.entry, n)
 		}
 	}
 }
