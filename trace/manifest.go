@@ -26,6 +26,13 @@ type Account struct {
 	State    string `json:"state"`
 	Complete bool   `json:"complete"`
 
+	StartedUnixMS int64 `json:"started_unix_ms"` // wall clock
+	Previous      *struct {
+		State         string `json:"state"`
+		StartedUnixMS int64  `json:"started_unix_ms"`
+		UpdatedUnixMS int64  `json:"updated_unix_ms"`
+	} `json:"previous"` // of the recording before, when there was one
+
 	MaxSegments int               `json:"max_segments"`
 	Producers   []accountProducer `json:"producers"`
 }
@@ -33,6 +40,27 @@ type Account struct {
 type accountProducer struct {
 	ID    string   `json:"producer_id"`
 	Files []string `json:"files"`
+
+	Streams []struct {
+		Rank     int64             `json:"dp_rank"`
+		WorkerID string            `json:"worker_id"`
+		Rejected map[string]uint64 `json:"rejected"`
+	} `json:"streams"`
+}
+
+// Refused returns how many messages the recording refused while a rank was the one at its
+// endpoint. They have numbers that no row has.
+func (a *Account) Refused(id StreamID) (n uint64) {
+	for _, p := range a.Producers {
+		for _, s := range p.Streams {
+			if p.ID == id.Producer && s.WorkerID == id.Worker && s.Rank == id.Rank {
+				for _, count := range s.Rejected {
+					n += count
+				}
+			}
+		}
+	}
+	return n
 }
 
 // manifestSchema is the schema that a manifest names.
@@ -63,24 +91,34 @@ func readAccount(prefix string) (*Account, error) {
 // failureOf returns the path that an error of reading is about.
 func failureOf(err error) string { return exitcode.From(err).File }
 
-// manifests looks for segments that a recorder's manifest names and that are not there.
-func (v *verifier) manifests(bySeries map[string][]*segment.Source) {
+// accounts reads the manifests beside the segments, before their rows.
+func (v *verifier) accounts(sources []*segment.Source) {
 	prefixes := map[string]bool{}
-	for _, list := range bySeries {
-		prefixes[list[0].Name.Prefix] = true
+	for _, s := range sources {
+		if s.Segment() {
+			prefixes[s.Name.Prefix] = true
+		}
 	}
 	for _, prefix := range slices.Sorted(maps.Keys(prefixes)) {
 		account, err := readAccount(prefix)
-		if err != nil {
+		switch {
+		case err != nil:
 			v.failure(err)
-			continue
+		case account != nil:
+			v.stats.Accounts = append(v.stats.Accounts, account)
+			v.starts = append(v.starts, account.StartedUnixMS)
+			if account.Previous != nil {
+				v.starts = append(v.starts, account.Previous.StartedUnixMS)
+			}
 		}
-		if account == nil {
-			continue
-		}
-		v.stats.Accounts = append(v.stats.Accounts, account)
+	}
+}
+
+// manifests looks for segments that a recorder's manifest names and that are not there.
+func (v *verifier) manifests() {
+	for _, account := range v.stats.Accounts {
 		for _, p := range account.Producers {
-			v.account(account, filepath.Dir(prefix), p)
+			v.account(account, filepath.Dir(account.Path), p)
 		}
 	}
 }

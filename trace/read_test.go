@@ -32,6 +32,7 @@ type sample struct {
 	mode     wire.Mode
 	decode   int
 	queued   int
+	since    int64 // the start of the recorder (ms)
 }
 
 // line returns the row. The zero sample is a heartbeat of rank 0 of producer w.
@@ -44,7 +45,7 @@ func (s sample) line() string {
 	}
 	fpm := fmt.Appendf(nil, `{"version":1,"worker_id":%q,"dp_rank":%d,"counter_id":%d,"wall_time":%v,"scheduled_requests":{"num_prefill_requests":0,"sum_prefill_tokens":0,"var_prefill_length":0.0,"sum_prefill_kv_tokens":0,"num_decode_requests":%d,"sum_decode_kv_tokens":0,"var_decode_kv_tokens":0.0},"queued_requests":{"num_prefill_requests":%d,"sum_prefill_tokens":0,"num_decode_requests":0,"sum_decode_kv_tokens":0}}`,
 		s.producer, s.rank, s.counter, s.wall, s.decode, s.queued)
-	row := wire.AppendRow(nil, wire.Row{Namespace: "n", Component: "c", ProducerID: s.producer, Mode: s.mode, ObservedUnixMS: s.at, FPM: fpm})
+	row := wire.AppendRow(nil, wire.Row{Namespace: "n", Component: "c", ProducerID: s.producer, Mode: s.mode, TimestampMS: s.since, ObservedUnixMS: s.at, FPM: fpm})
 	return strings.TrimSuffix(string(row), "\n")
 }
 
@@ -135,11 +136,12 @@ func TestSampledHasNoGaps(t *testing.T) {
 	for i := range int64(5) {
 		lines = append(lines, sample{counter: 10 * i, at: i * 5000, mode: wire.Sampled, wall: 0.5, decode: 4}.line())
 	}
-	s := summarise(t, append(lines, sample{counter: 90}.line(), sample{counter: 92}.line())...).Streams[0]
-	if s.Missing != 1 || s.Complete() {
-		t.Errorf("%+v", s)
+	// The full rows beside them are judged on their own.
+	both := summarise(t, append(lines, sample{counter: 90}.line(), sample{counter: 92}.line())...).Streams
+	if len(both) != 2 || both[0].Missing != 1 || !both[0].Complete() || both[1].Missing != 0 || both[1].Complete() {
+		t.Errorf("%+v", both)
 	}
-	s = summarise(t, lines...).Streams[0]
+	s := summarise(t, lines...).Streams[0]
 	if s.Missing != 0 || s.GapRuns != 0 || s.Complete() || s.BusyShare() != 1 || s.Rate(s.Decode) != 8 {
 		t.Errorf("%+v: %v busy, %v decode", s, s.BusyShare(), s.Rate(s.Decode))
 	}
@@ -270,7 +272,7 @@ func TestVerify(t *testing.T) {
 			"trace.mixed run.x.000001.jsonl.gz:1:1: rows of the full capture mode follow rows of the sampled capture mode in one series",
 			"trace.row run.w.000001.jsonl.gz:1:1: not a JSON object",
 			"trace.row run.x.000000.jsonl.gz:1:1: not a JSON object",
-			"trace.sampled: 2 of 2 streams are not full captures: their gaps are not judged",
+			"trace.sampled: 2 of 4 streams are not full captures: their gaps are not judged",
 		}},
 		"empty": {map[string][]byte{"run.w.000000.jsonl.gz": nil}, VerifyOptions{}, []string{
 			"trace.empty run.w.000000.jsonl.gz: the file has no rows", "trace.empty: there is no row at all",
@@ -278,14 +280,52 @@ func TestVerify(t *testing.T) {
 		"warnings": {map[string][]byte{"run.w.000000.jsonl.gz": zip(t, append(good,
 			sample{counter: 7, wall: 601}.line(), sample{counter: 8, wall: 602}.line(), sample{counter: 2, mode: wire.Sampled}.line())...)}, VerifyOptions{}, []string{
 			"trace.mixed run.w.000000.jsonl.gz:6:1: rows of the sampled capture mode follow rows of the full capture mode in one series",
-			"trace.restart run.w.000000.jsonl.gz:6:1: rank 0 of producer w was restarted: its counter goes from 8 back to 2",
-			"trace.sampled: 1 of 1 streams are not full captures: their gaps are not judged",
+			"trace.sampled: 1 of 2 streams are not full captures: their gaps are not judged",
 			"trace.wall-time run.w.000000.jsonl.gz:4:1: 2 rows of rank 0 of producer w have a wall time that no forward pass has, this one 601 s",
 		}},
 	} {
 		got, _ := verify(t, write(t, c.files), c.opt)
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
+		}
+	}
+}
+
+// What is published between two recorders is not missing of a capture.
+func TestRecorderRestart(t *testing.T) {
+	const start = 1_000_000
+	row := func(counter, begun, since int64) string {
+		return sample{counter: counter, at: begun + since, since: since}.line()
+	}
+	const paused = "trace.restart run.w.000000.jsonl.gz:3:1: 17 messages of rank 0 of producer w published while no recorder ran "
+	const gap = "trace.gap run.w.000000.jsonl.gz:3:1: 17 messages are missing of rank 0 of producer w"
+	manifest := func(state string) string {
+		return `{"schema":"fpm.trace.manifest","state":"stopped","complete":true,"started_unix_ms":1020000,
+			"previous":{"state":"` + state + `","complete":true,"started_unix_ms":1000000,"updated_unix_ms":1009000}}`
+	}
+	for name, c := range map[string]struct {
+		third    string
+		manifest string
+		want     []string
+	}{
+		"the rows show it":        {row(20, start+20_000, 1000), "", []string{paused + "(1970-01-01T00:16:46.000Z - 1970-01-01T00:17:00.000Z)"}},
+		"the manifest shows it":   {row(20, start+20_000, 8000), manifest("stopped"), []string{paused + "(1970-01-01T00:16:49.000Z - 1970-01-01T00:17:00.000Z)"}},
+		"it was killed":           {row(20, start+20_000, 1000), manifest("recording"), []string{paused + "(1970-01-01T00:16:49.000Z - 1970-01-01T00:17:00.000Z); the recorder before was killed, which can cost its last second"}},
+		"one recorder":            {row(20, start, 8000), "", []string{gap}},
+		"one, whose clock jumped": {row(20, start+20_000, 8000), "", []string{gap}},
+		"two at a time":           {row(20, start+2000, 5000), manifest("stopped"), []string{gap}},
+		"nothing between them":    {row(3, start+20_000, 1000), "", nil},
+	} {
+		files := map[string][]byte{"run.w.000000.jsonl.gz": zip(t, row(1, start, 5000), row(2, start, 6000), c.third)}
+		if c.manifest != "" {
+			files["run.manifest.json"] = []byte(c.manifest)
+		}
+		got, stats := verify(t, write(t, files), VerifyOptions{})
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if all := stats.Total(); all.Missing+all.Unrecorded != 17 && c.want != nil {
+			t.Errorf("%s: %+v", name, all)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/finding"
@@ -38,13 +39,15 @@ type VerifyOptions struct {
 // (trace.mixed).
 //
 // A whole capture is one of which nothing is missing from what its publishers numbered
-// between the first and the last row of a rank. What they dropped before they numbered it,
-// and what came before and after, cannot be seen.
+// between the first and the last row that a recorder has of a rank. What they dropped before
+// they numbered it, and what came before, after, and between two recorders, is not judged:
+// the last is told as a warning (trace.restart).
 func Verify(ctx context.Context, sources []*segment.Source, opt VerifyOptions) (*Stats, error) {
 	v := &verifier{
 		tally: tally{stats: Stats{Files: len(sources)}, streams: map[StreamID]*Stream{}},
 		out:   opt.Out, rows: map[*segment.Source]uint64{}, series: map[string]*series{},
 	}
+	v.accounts(sources)
 	if err := visit(ctx, sources, opt.Read, v); err != nil {
 		return nil, err
 	}
@@ -112,6 +115,10 @@ func (v *verifier) row(rec segment.Record, row *Row) {
 			Message:  fmt.Sprintf("%s missing of rank %d of producer %s", messages(st.gap.Missing), s.ID.Rank, s.ID.Producer),
 			Expected: strconv.FormatInt(st.gap.First, 10), Actual: strconv.FormatInt(row.CounterID, 10),
 		})
+	case st.pause != nil:
+		v.say(finding.TraceRestart, &rec, finding.Finding{
+			Rank: rankOf(s.ID.Rank), Pointer: pointerOf(row, "counter_id"), Message: v.pauseText(s, st.pause),
+		})
 	case st.restart:
 		v.say(finding.TraceRestart, &rec, finding.Finding{
 			Rank: rankOf(s.ID.Rank), Pointer: pointerOf(row, "counter_id"),
@@ -119,6 +126,29 @@ func (v *verifier) row(rec segment.Record, row *Row) {
 		})
 	}
 }
+
+// pauseText says what nobody was there to record, and since when: the recorder before ended
+// some time after its last row, and only its manifest says when.
+func (v *verifier) pauseText(s *Stream, p *pause) string {
+	from, killed := p.from, ""
+	for _, account := range v.stats.Accounts {
+		before := account.Previous
+		if before == nil || before.UpdatedUnixMS < p.from || before.UpdatedUnixMS > p.to {
+			continue
+		}
+		if from = before.UpdatedUnixMS; before.State == "recording" {
+			killed = "; the recorder before was killed, which can cost its last second"
+		}
+	}
+	said := "message"
+	if p.missing != 1 {
+		said = "messages"
+	}
+	return fmt.Sprintf("%d %s of rank %d of producer %s published while no recorder ran (%s - %s)%s",
+		p.missing, said, s.ID.Rank, s.ID.Producer, clockText(from), clockText(p.to), killed)
+}
+
+func clockText(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 func messages(n int64) string {
 	if n == 1 {
@@ -222,7 +252,7 @@ func (v *verifier) files(sources []*segment.Source) {
 	for _, name := range slices.Sorted(maps.Keys(bySeries)) {
 		v.indices(bySeries[name])
 	}
-	v.manifests(bySeries)
+	v.manifests()
 }
 
 // failed tells whether a file could not be read.

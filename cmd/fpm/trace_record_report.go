@@ -153,7 +153,7 @@ func recordLosses(m *record.Manifest) (lines []string) {
 	}
 	add(t.Thinned, "%d payloads were left out by sampling", t.Thinned)
 	add(t.Surplus, "%d payloads came when there were enough rows", t.Surplus)
-	add(t.Missing, "%d messages are missing by their numbers, in %s: lost between publisher and recorder", t.Missing, count(int(t.Gaps), "gap", "gaps"))
+	add(t.Missing, "%d messages are missing by their numbers, in %s: dropped by the publisher or lost on the way", t.Missing, count(int(t.Gaps), "gap", "gaps"))
 	add(t.QueueDrops, "lost here: %d payloads were overwritten while they waited to be written", t.QueueDrops)
 	add(t.DiskDrops, "lost here: %d payloads could not be written", t.DiskDrops)
 	add(t.Crowded, "lost here: %d payloads were of new workers when there were too many", t.Crowded)

@@ -23,7 +23,8 @@ const traceStatsHelp = `Summarise a trace in a line for each producer and rank.
               a sampled one, marked *, a second of the recorded passes, for nobody
               knows the others
   queue       waiting requests, mean/max
-  gaps        missing counters (runs of them); only a full capture can tell
+  gaps        missing counters (runs of them); only a full capture can tell. They were
+              refused by the recorder, dropped by the publisher or lost on the way
   restarts    how often the counter went back
 
 What a sampled capture leaves out is not missing, so its gaps are not judged (-).
@@ -121,7 +122,7 @@ func streamRates(s *trace.Stream) report.Object {
 		{Key: "prefill_tokens_per_busy_s", Value: s.PerBusySecond(s.Prefill)}, {Key: "decode_tokens_per_busy_s", Value: s.PerBusySecond(s.Decode)},
 		{Key: "queued_requests", Value: report.Object{{Key: "mean", Value: s.QueueMean()}, {Key: "max", Value: s.QueuedMax}}},
 		{Key: "missing", Value: missing}, {Key: "gap_runs", Value: runs}, {Key: "longest_gap", Value: longest}, {Key: "gaps", Value: gaps},
-		{Key: "restarts", Value: s.Restarts}, {Key: "repeated_counters", Value: s.Repeats},
+		{Key: "unrecorded", Value: s.Unrecorded}, {Key: "restarts", Value: s.Restarts}, {Key: "repeated_counters", Value: s.Repeats},
 	}
 }
 
@@ -149,6 +150,9 @@ func statsLines(stats *trace.Stats, most int) []string {
 		lines = append(lines, statsTable(stats, most)...)
 		lines = append(lines, gapLines(stats)...)
 	}
+	if all := stats.Total(); all.Unrecorded > 0 {
+		lines = append(lines, fmt.Sprintf("%d messages were published while no recorder ran, and are not missing", all.Unrecorded))
+	}
 	if stats.Others > 0 {
 		lines = append(lines, fmt.Sprintf("%d rows are of further streams: only %d are told apart", stats.Others, trace.MaxStreams))
 	}
@@ -175,11 +179,16 @@ func statsTable(stats *trace.Stats, most int) []string {
 // maxProducer is the width of the producer's column.
 const maxProducer = 24
 
-func streamRow(s *trace.Stream) []string {
+// streamName is a stream's producer, with its worker if that is another.
+func streamName(s *trace.Stream) string {
 	name := s.ID.Producer
 	if s.ID.Worker != s.ID.Producer && s.ID.Worker != "" {
 		name += "/" + s.ID.Worker
 	}
+	return cutText(name, maxProducer)
+}
+
+func streamRow(s *trace.Stream) []string {
 	gaps, mark := "-", "*"
 	if s.Complete() {
 		gaps, mark = "0", ""
@@ -188,7 +197,7 @@ func streamRow(s *trace.Stream) []string {
 		}
 	}
 	return []string{
-		cutText(name, maxProducer), fmt.Sprint(s.ID.Rank), fmt.Sprint(s.Rows), seconds(s.Seconds()), fmt.Sprintf("%.0f%%", 100*s.BusyShare()),
+		streamName(s), fmt.Sprint(s.ID.Rank), fmt.Sprint(s.Rows), seconds(s.Seconds()), fmt.Sprintf("%.0f%%", 100*s.BusyShare()),
 		seconds(s.Percentile(0.5)), seconds(s.Percentile(0.9)), seconds(s.Percentile(0.99)), seconds(s.WallMax),
 		si(s.Rate(s.Prefill)) + mark, si(s.Rate(s.Decode)) + mark,
 		fmt.Sprintf("%s/%d", digits3(s.QueueMean()), s.QueuedMax), gaps, fmt.Sprint(s.Restarts),
