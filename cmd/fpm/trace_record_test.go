@@ -389,7 +389,7 @@ func TestRecordThroughChange(t *testing.T) {
 	fpm, dir, port := program(t), t.TempDir(), ports(t, 1)
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	r := startRecord(t, fpm, dir, "--base-port", strconv.Itoa(port), "--mode", "full")
-	r.stderr.has(t, "there is no connection", 1) // it was started first, and says so
+	r.stderr.has(t, "nothing received for 3s: connection refused; the worker may not be up yet", 1) // it was started first, and says so
 	first := publish(t, "--base", "tcp://"+address, "--worker", "one", "--rate", "300", "--seconds", "60", "--warm", "0")
 	r.stderr.has(t, "messages come again", 1)
 	first.kill()

@@ -53,6 +53,7 @@ type endpoint struct {
 
 	mu     sync.Mutex
 	silent string // why nothing is received, as far as it can be told
+	failed string // why there is no connection; empty while there is one
 }
 
 // delivered tells whether a valid payload was received.
@@ -200,18 +201,23 @@ func (e *endpoint) event(ev subscribe.Event) {
 	case subscribe.Connected:
 		e.connected.Store(true)
 		e.connects.Add(1)
+		e.setFailed("")
 		e.refused = 0
 		e.r.say(fmt.Sprintf("%s: connected", ev.Address))
+	case subscribe.Failed:
+		e.setFailed(subscribe.Reason(ev.Err))
 	case subscribe.Disconnected:
+		e.setFailed(subscribe.Reason(ev.Err))
 		e.connected.Store(false)
 		if more, due := e.flapping.due(now.since); due {
 			e.r.warn(fmt.Sprintf("%s: the connection ended after %s: %s; trying again%s", ev.Address, ev.For.Round(time.Millisecond), why(ev.Err), more))
 		}
 	case subscribe.Silent:
-		text := fmt.Sprintf("nothing received for %s: %s", ev.For.Round(100*time.Millisecond), ev.Cause)
+		text := fmt.Sprintf("nothing received for %s: ", ev.For.Round(100*time.Millisecond))
 		if ev.Err != nil {
-			text += " (" + why(ev.Err) + ")"
+			text += subscribe.Reason(ev.Err) + "; "
 		}
+		text += ev.Cause
 		e.setSilent(text)
 		e.r.warn(e.address + ": " + text)
 	case subscribe.Recovered:
@@ -234,6 +240,19 @@ func (e *endpoint) setSilent(text string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.silent = text
+}
+
+func (e *endpoint) setFailed(text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.failed = text
+}
+
+// failure returns why there is no connection, empty while there is one or none was tried.
+func (e *endpoint) failure() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.failed
 }
 
 // silence returns why nothing is received, empty while something is.

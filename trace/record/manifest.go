@@ -68,8 +68,13 @@ type Manifest struct {
 	Endpoints []EndpointState `json:"endpoints"`
 	Producers []Producer      `json:"producers"`
 
-	path string
+	path    string
+	unsaved bool
 }
+
+// Saved tells whether the file at its path says the same. Where a disk is full it does not,
+// and an older one may be there.
+func (m *Manifest) Saved() bool { return !m.unsaved }
 
 // Path returns where the manifest is written to.
 func (m *Manifest) Path() string { return m.path }
@@ -114,7 +119,8 @@ type EndpointState struct {
 	Received  uint64            `json:"received"`  // valid payloads
 	Rejected  map[string]uint64 `json:"rejected"`  // messages by reason, those that occurred
 	Crowded   uint64            `json:"crowded_out"`
-	Silent    string            `json:"silent,omitempty"` // why nothing comes, as far as it can be told
+	Silent    string            `json:"silent,omitempty"`  // why nothing comes, as far as it can be told
+	Failure   string            `json:"failure,omitempty"` // why there is no connection
 }
 
 // Producer is the files of one producer and what went into them.
@@ -227,7 +233,7 @@ func (e *endpoint) state() EndpointState {
 	return EndpointState{
 		Address: e.address, Namespace: e.namespace, Component: e.component,
 		Connected: e.connected.Load(), Connects: e.connects.Load(), Delivered: e.delivered(),
-		Received: e.received.Load(), Crowded: e.crowded.Load(), Rejected: byReason(rejected), Silent: e.silence(),
+		Received: e.received.Load(), Crowded: e.crowded.Load(), Rejected: byReason(rejected), Silent: e.silence(), Failure: e.failure(),
 	}
 }
 
@@ -330,6 +336,7 @@ func (c *counting) Write(p []byte) (int, error) {
 type manifestFile struct {
 	path     string
 	lock     *os.File
+	shared   bool // another recorder of this prefix is running
 	previous *Previous
 }
 
@@ -338,19 +345,21 @@ type manifestFile struct {
 // Refusing to start was the alternative, but a prefix in a common directory is what
 // several workers of a host share by default, and their files do not collide.
 func claimManifest(prefix string) (*manifestFile, error) {
+	taken := false
 	for n := 1; ; n++ {
 		name := prefix + ".manifest"
 		if n > 1 {
 			name += fmt.Sprintf("-%d", n)
 		}
-		lock, err := claim(name + ".lock")
+		lock, busy, err := claim(name + ".lock")
+		taken = taken || busy
 		if err == nil && lock == nil && n < maxRecorders {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		m := &manifestFile{path: name + ".json", lock: lock}
+		m := &manifestFile{path: name + ".json", lock: lock, shared: taken}
 		if err := m.inspect(); err != nil {
 			return nil, errors.Join(err, m.release())
 		}

@@ -197,7 +197,7 @@ func (w *writer) append(s *series, e entry) {
 	s.used = w.now
 	before := s.w.Buffered()
 	err := s.append(e.row, e.stream)
-	w.buffered += s.w.Buffered() - before
+	w.held(s.w.Buffered() - before)
 	if err != nil {
 		w.failed(s, err)
 	}
@@ -205,6 +205,12 @@ func (w *writer) append(s *series, e entry) {
 	if w.rows == w.r.opt.MaxRows {
 		w.r.stop()
 	}
+}
+
+// held notes that the batches hold so much more, or less.
+func (w *writer) held(more int) {
+	w.buffered += more
+	w.r.metrics.pending.Store(int64(w.buffered))
 }
 
 // makeRoom keeps what all batches hold together within bounds: the largest is flushed, and
@@ -223,7 +229,7 @@ func (w *writer) makeRoom(bytes int) {
 		}
 		before := largest.w.Buffered()
 		largest.dropOldest()
-		w.buffered += largest.w.Buffered() - before
+		w.held(largest.w.Buffered() - before)
 	}
 }
 
@@ -269,27 +275,42 @@ func (w *writer) flush(s *series) {
 		return
 	}
 	err := s.flush()
-	w.buffered += s.w.Buffered() - before
+	w.held(s.w.Buffered() - before)
 	w.r.metrics.flushed(w.r.clock.since() - begun)
 	w.failed(s, err)
 }
 
 // failed deals with an attempt to write that failed, or did not.
 func (w *writer) failed(s *series, err error) {
+	if err != nil {
+		w.r.metrics.writeErrors.Add(1)
+	}
 	switch {
 	case err == nil && !s.told:
 	case err == nil:
-		s.told = false
+		w.tell(s, false)
 		w.r.say(fmt.Sprintf("producer %q: its files are written again", s.name))
 	case !hopeless(err):
 		w.stuck(s, err)
 	default:
 		before := s.w.Buffered()
 		s.disable(err)
-		w.buffered += s.w.Buffered() - before
+		w.tell(s, true) // it stays so
+		w.held(s.w.Buffered() - before)
 		w.r.warn(fmt.Sprintf("producer %q: nothing is written any more: %s; the other producers go on", s.name, why(err)))
 		w.r.disabled(w.series)
 	}
+}
+
+// tell notes whether a producer's files can be written.
+func (w *writer) tell(s *series, failing bool) {
+	switch {
+	case failing && !s.told:
+		w.r.metrics.failing.Add(1)
+	case !failing && s.told:
+		w.r.metrics.failing.Add(-1)
+	}
+	s.told = failing
 }
 
 // stuck warns that a batch waits.
@@ -297,7 +318,7 @@ func (w *writer) stuck(s *series, err error) {
 	if s.told {
 		return
 	}
-	s.told = true
+	w.tell(s, true)
 	if more, due := w.warning.due(w.r.clock.since()); due {
 		w.r.warn(fmt.Sprintf("producer %q: writing failed: %s; it is tried again every second, and up to %d MiB of rows wait for it%s", s.name, why(err), batchBytes>>20, more))
 	}
@@ -319,8 +340,10 @@ func (w *writer) closeIdle(then time.Duration) {
 	for name, s := range w.series {
 		if s.used < then && s.w.Buffered() == 0 && !s.off {
 			if err := s.close(); err != nil {
+				w.r.metrics.writeErrors.Add(1)
 				w.stuck(s, err)
 			}
+			w.tell(s, false) // nothing of it waits
 			delete(w.series, name)
 		}
 	}
