@@ -57,6 +57,31 @@ func TestRecordDiskFull(t *testing.T) {
 	}
 }
 
+// A recording that ends while the disk is full leaves whole members, and no part of one.
+func TestRecordEndsOnFullDisk(t *testing.T) {
+	t.Parallel()
+	fpm, small, sockets := program(t), mount(t, "256k"), filepath.Join(t.TempDir(), "s")
+	r := startRecord(t, fpm, small, "--ipc-base", sockets, "--mode", "full")
+	r.stderr.has(t, "nothing received", 1) // so the first manifest is there
+	if err := os.WriteFile(filepath.Join(small, "ballast"), make([]byte, 160<<10), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	startFleet(t, fpm, sockets, "--rate", "2000")
+	r.stderr.has(t, "writing failed", 1)
+	segment := filepath.Join(small, "t.w.000000.jsonl.gz")
+	whole := func() {
+		t.Helper()
+		if last := map[float64]float64{}; !rowsOf(t, segment, last) || len(last) == 0 {
+			t.Errorf("the segment does not end with a whole member; last rows %v", last)
+		}
+	}
+	whole()
+	if status := r.stop(syscall.SIGTERM); status != 3 {
+		t.Errorf("exit status %d\n%s%s", status, r.stdout.String(), r.stderr)
+	}
+	whole()
+}
+
 // A place that has become read-only ends the recording, and says so.
 func TestRecordReadOnly(t *testing.T) {
 	t.Parallel()

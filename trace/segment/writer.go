@@ -298,7 +298,9 @@ func (w *Writer) write(text []byte) error {
 		err = w.file.Sync()
 	}
 	if err != nil {
-		w.torn = n > 0
+		// What a failed write says it wrote is no help: os.File says 0 where a full disk took
+		// a part.
+		w.torn = true
 		return errors.Join(err, w.mend())
 	}
 	w.size += int64(n)
@@ -454,6 +456,9 @@ func (w *Writer) regular() (indices []uint64, err error) {
 // finish closes the open segment and makes it durable. The rows are written by now, so
 // what fails is told and changes nothing.
 func (w *Writer) finish() {
+	if err := w.mend(); err != nil {
+		w.opt.Warn(fmt.Errorf("%s ends with a part of a member: %w", w.name.Path(), err))
+	}
 	var errs []error
 	errs = append(errs, w.file.Sync(), w.file.Close(), w.opt.FS.SyncDir(orHere(filepath.Dir(w.name.Prefix))))
 	if err := errors.Join(errs...); err != nil {
