@@ -29,8 +29,8 @@ var ErrClosed = errors.New("the segment writer is closed")
 
 // Options say where and how a [Writer] writes. Only Prefix is required.
 type Options struct {
-	Prefix   string // see [Prefix]; the directory must exist
-	Producer string // any text; it is sanitised
+	Prefix   string // as [Prefix] returns it, taken as it is; the directory must exist
+	Producer string // any text; see [InFileName]
 
 	RollBytes   uint64 // text of a segment in bytes, line ends included; 0 is DefaultRollBytes
 	MaxSegments int    // kept for this producer, older runs' included; 0 is DefaultMaxSegments
@@ -96,7 +96,6 @@ func NewWriter(opt Options) (*Writer, error) {
 	if opt.MaxSegments < 0 || opt.MaxBuffered < 0 {
 		return nil, errors.New("the limits of segments and of buffered bytes are not negative")
 	}
-	opt.Prefix = Prefix(opt.Prefix)
 	if opt.RollBytes == 0 {
 		opt.RollBytes = DefaultRollBytes
 	}
@@ -119,7 +118,7 @@ func NewWriter(opt Options) (*Writer, error) {
 		}
 		opt.Encoder = encoder
 	}
-	return &Writer{opt: opt, name: Name{Prefix: opt.Prefix, Producer: Sanitise(opt.Producer)}}, nil
+	return &Writer{opt: opt, name: Name{Prefix: opt.Prefix, Producer: InFileName(opt.Prefix, opt.Producer)}}, nil
 }
 
 // Append takes a row, its line end included. The row is copied. At 1 MiB, and when the
