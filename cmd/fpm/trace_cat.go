@@ -116,6 +116,9 @@ func (a *app) copied(cmd *cobra.Command, c *trace.Copied, failures []error) erro
 		{Key: "damaged", Value: c.Holes}, {Key: "torn", Value: tornObjects(c.Torn)},
 	}
 	if a.opts.format == report.Text {
+		if c.Lines == 0 && c.Skipped > 0 {
+			a.warn(fmt.Sprintf("0 of %s match", count(int(c.Skipped), "row", "rows")))
+		}
 		for _, line := range notRead(c.Torn, c.Holes, c.BadRows) {
 			a.warn(line)
 		}

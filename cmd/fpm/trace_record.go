@@ -45,8 +45,9 @@ written, within five seconds. The status is then 0; 1 when nothing was received 
 3 when something received could not be written, or --require-first was not met. A second
 signal, a second later or of another kind, ends it at once.
 
-A flag beats its variable. A switch that is off (--no-fpm-trace, or a false
-` + trace.EnvTrace + ` without --fpm-trace) records nothing, with status 0.`
+A flag beats its variable. A switch that is off (--no-fpm-trace, or ` + trace.EnvTrace + `
+set to 0, false, off or no, without --fpm-trace) records nothing, with status 0; unset,
+1, true, on and yes record. A variable that is set and empty is invalid: unset it.`
 
 const traceRecordExample = `  # the two ranks of a worker on this host, every forward pass
   fpm trace record --ranks 0-1 --mode full -o /var/lib/fpm/run1
@@ -198,6 +199,9 @@ func (f *recordFlags) check(cmd *cobra.Command, policy trace.Policy) (endpoints 
 			faults = append(faults, "--metrics-listen: "+err.Error())
 		}
 	}
+	if dir := policy.Output; strings.HasSuffix(dir, "/") {
+		faults = append(faults, fmt.Sprintf("--output %s is a directory; add a name: %srun", dir, dir))
+	}
 	endpoints, more := f.sources(cmd, policy)
 	return endpoints, append(faults, more...)
 }
@@ -274,7 +278,7 @@ func (a *app) warnOfPorts(cmd *cobra.Command, flags recordFlags, policy trace.Po
 	}
 	if ephemeral, err := trace.EphemeralPorts(); err == nil {
 		if text := trace.EphemeralOverlap(block, ephemeral); text != "" {
-			a.warn(text)
+			a.warn(text + " For these ports that is " + freeBase(block, ephemeral) + ".")
 		}
 	}
 }
