@@ -94,8 +94,8 @@ func (c *Copied) Read() uint64 { return c.Lines + c.Skipped }
 
 // Cat writes the chosen lines of files, one after another, as they stand in the files.
 // With a filter, and when the metric alone is asked for, lines that are no valid rows are
-// left out and counted; without, every line is written but the rows of a member that is
-// cut off when they are none. The error is that of w or of the context.
+// left out and counted; without, every line is written but blank ones, and the rows of a
+// member that is cut off when they are none. The error is that of w or of the context.
 func Cat(ctx context.Context, w io.Writer, sources []*segment.Source, opt CatOptions) (*Copied, error) {
 	c := &copier{opt: opt, out: bufio.NewWriterSize(w, 256<<10)}
 	r := segment.NewReader(sources, segment.ReaderOptions{Read: opt.Read})

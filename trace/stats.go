@@ -90,6 +90,7 @@ type Stream struct {
 	Unrecorded  uint64 // counters between two recorders, when none ran; they are not missing
 	Recorders   uint64 // recorders beyond the first that are known by their rows
 	last        last
+	past        []last // of other recorders of the same series
 	numbered    bool
 	wallOdd     uint64 // rows with a wall time that cannot be
 	wallOddFile string
@@ -149,6 +150,24 @@ type last struct {
 	counter     int64
 	timestampMS int64 // since its recorder started
 	observedMS  int64
+	source      *segment.Source
+}
+
+// begun returns when its recorder started (ms).
+func (l *last) begun() int64 { return l.observedMS - l.timestampMS }
+
+// oneStart tells whether two rows are of one recorder by its start.
+func (l *last) oneStart(other *last) bool {
+	return max(l.begun()-other.begun(), other.begun()-l.begun()) <= startTolerance
+}
+
+// sameSeries tells whether the files of two rows are segments of one series. A recorder
+// writes no other, but what it wrote may have been renamed.
+func (l *last) sameSeries(other *last) (same, segments bool) {
+	if !l.source.Segment() || !other.source.Segment() {
+		return false, false
+	}
+	return l.source.Name.Series() == other.source.Name.Series(), true
 }
 
 // step is what a row's counter says next to the one before it.
@@ -216,8 +235,12 @@ func (s *Stream) load(row *Row, rec *segment.Record) {
 
 // count judges the counter. Starts are when recorders began, as far as manifests say.
 func (s *Stream) count(row *Row, rec *segment.Record, starts []int64) (st step) {
+	now := last{row.CounterID, row.TimestampMS, row.ObservedUnixMS, rec.Source}
 	before, known := s.last, s.numbered
-	s.last, s.numbered = last{row.CounterID, row.TimestampMS, row.ObservedUnixMS}, true
+	if known && before.source != rec.Source {
+		before, known = s.before(&now, row.Layout)
+	}
+	s.last, s.numbered = now, true
 	begun, other := startedSince(row, before, starts)
 	if known && other {
 		s.Recorders++
@@ -238,6 +261,51 @@ func (s *Stream) count(row *Row, rec *segment.Record, starts []int64) (st step) 
 		return step{gap: s.gap(row, rec, before.counter)}
 	}
 	return step{}
+}
+
+// maxPast is how many recorders of one series are told apart.
+const maxPast = 8
+
+// before returns what the first row of another file is held against; ok is false when
+// there is nothing. Counters of two recordings say nothing about each other.
+//
+// The segments of recorders that share a prefix take turns in one series. Each file is of
+// one of them, which the start of its recorder tells. One that started before the row
+// before it arrived, and is not known, ran at the same time.
+func (s *Stream) before(now *last, layout Layout) (before last, ok bool) {
+	same, segments := s.last.sameSeries(now)
+	switch {
+	case segments && !same:
+		s.past = nil
+		return last{}, false
+	case layout == Received:
+		return s.last, segments // its rows tell no start
+	case now.oneStart(&s.last):
+		return s.last, true
+	case !segments:
+		return last{}, false
+	}
+	if len(s.past) == maxPast {
+		s.past = slices.Delete(s.past, 0, 1)
+	}
+	s.past = append(s.past, s.last)
+	for i := range s.past {
+		if p := s.past[i]; p.oneStart(now) {
+			s.past = slices.Delete(s.past, i, i+1)
+			return p, true
+		}
+	}
+	return s.last, now.begun() > s.last.observedMS
+}
+
+// forget has the next row of a series be the first one, for rows before it were deleted
+// while the files were being read.
+func (t *tally) forget(series string) {
+	for _, s := range t.streams {
+		if s.numbered && s.last.source.Segment() && s.last.source.Name.Series() == series {
+			s.numbered, s.past = false, nil
+		}
+	}
 }
 
 // gap notes the counters between a row and the one before it.

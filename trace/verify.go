@@ -3,7 +3,9 @@ package trace
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -24,6 +26,9 @@ type VerifyOptions struct {
 	ProducerCount int
 	// Ranks must each have a row of some producer.
 	Ranks artifact.RankSet
+	// Manifests are paths of recorders' manifests, beside those that are found next to the
+	// segments: the segments that they name must be there although none was given.
+	Manifests []string
 	// Out takes the findings.
 	Out *finding.Collector
 	// Read is told how many bytes of the files have been read; may be nil.
@@ -47,7 +52,7 @@ func Verify(ctx context.Context, sources []*segment.Source, opt VerifyOptions) (
 		tally: tally{stats: Stats{Files: len(sources)}, streams: map[StreamID]*Stream{}},
 		out:   opt.Out, rows: map[*segment.Source]uint64{}, series: map[string]*series{},
 	}
-	v.accounts(sources)
+	v.accounts(sources, opt.Manifests)
 	if err := visit(ctx, sources, opt.Read, v); err != nil {
 		return nil, err
 	}
@@ -113,7 +118,7 @@ func (v *verifier) row(rec segment.Record, row *Row) {
 		v.say(finding.TraceGap, &rec, finding.Finding{
 			Rank: rankOf(s.ID.Rank), Pointer: pointerOf(row, "counter_id"),
 			Message:  fmt.Sprintf("%s missing of rank %d of producer %s", messages(st.gap.Missing), s.ID.Rank, s.ID.Producer),
-			Expected: strconv.FormatInt(st.gap.First, 10), Actual: strconv.FormatInt(row.CounterID, 10),
+			Expected: strconv.FormatInt(st.gap.First, 10), Actual: strconv.FormatInt(row.CounterID, 10), Hint: v.gapHint(s),
 		})
 	case st.pause != nil:
 		v.say(finding.TraceRestart, &rec, finding.Finding{
@@ -125,6 +130,23 @@ func (v *verifier) row(rec segment.Record, row *Row) {
 			Message: fmt.Sprintf("rank %d of producer %s was restarted: its counter goes from %d back to %d", s.ID.Rank, s.ID.Producer, st.from, row.CounterID),
 		})
 	}
+}
+
+// gapHint points to the manifest that explains a gap, if one does.
+func (v *verifier) gapHint(s *Stream) string {
+	for _, account := range v.stats.Accounts {
+		if n := account.Refused(s.ID); n > 0 {
+			return fmt.Sprintf("%s says that the recorder refused %s of this rank, which have counters and no rows: see rejected there", account.Path, plural(n, "message"))
+		}
+	}
+	return "" // that of the rule
+}
+
+func plural(n uint64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 // pauseText says what nobody was there to record, and since when: the recorder before ended
@@ -140,12 +162,8 @@ func (v *verifier) pauseText(s *Stream, p *pause) string {
 			killed = "; the recorder before was killed, which can cost its last second"
 		}
 	}
-	said := "message"
-	if p.missing != 1 {
-		said = "messages"
-	}
-	return fmt.Sprintf("%d %s of rank %d of producer %s published while no recorder ran (%s - %s)%s",
-		p.missing, said, s.ID.Rank, s.ID.Producer, clockText(from), clockText(p.to), killed)
+	return fmt.Sprintf("%s of rank %d of producer %s published while no recorder ran (%s - %s)%s",
+		plural(uint64(p.missing), "message"), s.ID.Rank, s.ID.Producer, clockText(from), clockText(p.to), killed)
 }
 
 func clockText(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
@@ -198,6 +216,13 @@ func (v *verifier) note(rec *segment.Record, w way) {
 	}
 }
 
+func (v *verifier) failure(err error) {
+	v.tally.failure(err)
+	if name, ok := segment.Parse(failureOf(err)); ok && errors.Is(err, fs.ErrNotExist) {
+		v.forget(name.Series())
+	}
+}
+
 func (v *verifier) bad(rec segment.Record, fault *RowError) {
 	v.line(rec.Source)
 	v.tally.bad(rec, fault)
@@ -240,9 +265,11 @@ func HoleText(h *segment.Hole) string {
 // files looks at the files as a whole: those without rows, and the gaps between indices.
 func (v *verifier) files(sources []*segment.Source) {
 	v.rows[v.source] += v.lines
+	there := v.shelves()
+	gone := v.vanished(there)
 	bySeries := map[string][]*segment.Source{}
 	for _, s := range sources {
-		if v.rows[s] == 0 && !v.failed(s) {
+		if v.rows[s] == 0 && !v.failed(s) && !gone[s.Path] {
 			v.out.Add(finding.Finding{Rule: finding.TraceEmpty, File: s.Path, Offset: -1, Rank: finding.NoRank, Message: "the file has no rows"})
 		}
 		if s.Segment() {
@@ -250,9 +277,9 @@ func (v *verifier) files(sources []*segment.Source) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(bySeries)) {
-		v.indices(bySeries[name])
+		v.indices(bySeries[name], there)
 	}
-	v.manifests()
+	v.manifests(there)
 }
 
 // failed tells whether a file could not be read.
@@ -260,11 +287,13 @@ func (v *verifier) failed(s *segment.Source) bool {
 	return slices.ContainsFunc(v.stats.Failures, func(err error) bool { return failureOf(err) == s.Path })
 }
 
-// indices looks for holes among the segments of a series. Those before the first one are
-// what retention deletes.
-func (v *verifier) indices(list []*segment.Source) {
+// indices looks for holes among the segments of a series. Those before the first one that
+// is there are what retention deletes.
+func (v *verifier) indices(list []*segment.Source, there *shelves) {
 	for i, s := range list[1:] {
-		from, to := list[i].Name.Index+1, s.Name.Index
+		// A link that is older than all segments is no segment that was kept, and one that was
+		// deleted while this reads was not, either.
+		from, to := max(list[i].Name.Index+1, there.lowest(s.Name)), s.Name.Index
 		missing := missingOf(s.Name, from, to)
 		if missing == 0 {
 			continue
@@ -283,6 +312,9 @@ const maxLook = 10_000
 // missingOf returns how many of the indices from up to to are no files: they may be there
 // without having been named.
 func missingOf(n segment.Name, from, to uint64) (missing uint64) {
+	if from >= to {
+		return 0
+	}
 	if to-from > maxLook {
 		return to - from
 	}
@@ -324,7 +356,7 @@ func (v *verifier) warnings(stats *Stats) {
 		if s.wallOdd > 0 {
 			v.out.Add(finding.Finding{
 				Rule: finding.TraceWallTime, File: s.wallOddFile, Line: int(s.wallOddLine), Column: 1, Offset: -1, Rank: rankOf(s.ID.Rank),
-				Message: fmt.Sprintf("%d rows of rank %d of producer %s have a wall time that no forward pass has, this one %g s", s.wallOdd, s.ID.Rank, s.ID.Producer, s.wallOddTime),
+				Message: fmt.Sprintf("rank %d of producer %s has %s with a wall time that no forward pass has, this one %g s", s.ID.Rank, s.ID.Producer, plural(s.wallOdd, "row"), s.wallOddTime),
 			})
 		}
 	}
@@ -361,7 +393,7 @@ func (v *verifier) expected(stats *Stats, opt VerifyOptions) {
 			say(finding.TraceRank, "", "", "no row of rank %d, which was expected", rank)
 		}
 	}
-	if stats.Rows == 0 && stats.BadRows == 0 && len(stats.Failures) == 0 {
+	if stats.Files > 0 && stats.Rows == 0 && stats.BadRows == 0 && len(stats.Failures) == 0 {
 		say(finding.TraceEmpty, "", "", "there is no row at all")
 	}
 }
