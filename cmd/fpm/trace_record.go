@@ -146,7 +146,7 @@ func (a *app) traceRecord(cmd *cobra.Command, flags recordFlags) error {
 // there, and not to run for each few MiB.
 const (
 	recordGC     = 100
-	recordMemory = 112 << 20
+	recordMemory = 100 << 20
 )
 
 // beModest makes the process one that is little noticed beside an engine. One processor is
@@ -257,13 +257,18 @@ func repeated(list []subscribe.Endpoint) (faults []string) {
 
 // warnOfPorts warns of ports at which no publisher will be, or not always.
 func (a *app) warnOfPorts(cmd *cobra.Command, flags recordFlags, policy trace.Policy, endpoints []subscribe.Endpoint) {
+	ephemeral, err := trace.EphemeralPorts()
+	known := err == nil
+	if known {
+		a.warnOfEphemeral(endpoints[:len(flags.endpoints)], ephemeral)
+	}
 	ranks, err := artifact.ParseRanks(flags.ranks)
 	if err != nil || !flags.ranged(cmd) {
 		return
 	}
 	size := slices.Max(ranks) + 1
 	for _, e := range endpoints[:len(flags.endpoints)] {
-		if host, port, ok := tcp(e.Address); ok && host == flags.host {
+		if host, port, ok := tcp(e.Address); ok && sameHost(host, flags.host) {
 			if text := trace.NotAPublisher(port, policy.BasePort, size); text != "" {
 				a.warn(e.Address + ": " + text)
 			}
@@ -273,13 +278,30 @@ func (a *app) warnOfPorts(cmd *cobra.Command, flags recordFlags, policy trace.Po
 		return // the range is this host's
 	}
 	block, err := trace.BlockPorts(policy.BasePort, size)
-	if err != nil {
+	if err != nil || !known {
 		return
 	}
-	if ephemeral, err := trace.EphemeralPorts(); err == nil {
-		if text := trace.EphemeralOverlap(block, ephemeral); text != "" {
-			a.warn(text + " For these ports that is " + freeBase(block, ephemeral) + ".")
+	if text := trace.EphemeralOverlap(block, ephemeral); text != "" {
+		a.warn(text + " For these ports that is " + freeBase(block, ephemeral) + ".")
+	}
+}
+
+// warnOfEphemeral warns, once, of explicit endpoints on this host whose ports outbound
+// connections can take.
+func (a *app) warnOfEphemeral(endpoints []subscribe.Endpoint, ephemeral trace.Ports) {
+	const shown = 8
+	var addresses []string
+	for _, e := range endpoints {
+		if host, port, ok := tcp(e.Address); ok && local(host) && ephemeral.Contains(port) {
+			addresses = append(addresses, e.Address)
 		}
+	}
+	if n := len(addresses); n > shown {
+		addresses = append(addresses[:shown], fmt.Sprintf("and %d more", n-shown))
+	}
+	if len(addresses) > 0 {
+		a.warn(fmt.Sprintf("%s: in this host's ephemeral port range %s; an outbound connection can take such a port first and the publisher bind then fails"+
+			" intermittently. Have publishers bind ports below %d.", strings.Join(addresses, ", "), ephemeral, ephemeral.First))
 	}
 }
 
@@ -291,6 +313,16 @@ func tcp(address string) (host string, port int, ok bool) {
 	}
 	port, err = strconv.Atoi(u.Port())
 	return u.Hostname(), port, err == nil
+}
+
+// sameHost tells whether two hosts are one for certain. All that are this one are.
+func sameHost(a, b string) bool {
+	a, b = strings.Trim(a, "[]"), strings.Trim(b, "[]")
+	if local(a) && local(b) || strings.EqualFold(a, b) {
+		return true
+	}
+	x, y := net.ParseIP(a), net.ParseIP(b)
+	return x != nil && x.Equal(y)
 }
 
 // local tells whether a host is this one for certain.

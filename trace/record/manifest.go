@@ -125,7 +125,7 @@ type EndpointState struct {
 
 // Producer is the files of one producer and what went into them.
 type Producer struct {
-	ProducerID string   `json:"producer_id"`
+	ProducerID string   `json:"producer_id"`        // its beginning and its hash when it is longer than 1024 bytes
 	Disabled   string   `json:"disabled,omitempty"` // why nothing is written any more
 	Files      []string `json:"files"`              // base names of the newest, in order
 	FilesTotal int      `json:"files_total"`
@@ -135,8 +135,9 @@ type Producer struct {
 // Stream is one rank of a producer at one endpoint.
 type Stream struct {
 	Rank     int64  `json:"dp_rank"`
-	WorkerID string `json:"worker_id"`
+	WorkerID string `json:"worker_id"` // as the producer's id
 	Endpoint string `json:"endpoint"`
+	AlsoAt   string `json:"also_at,omitempty"` // endpoint at which the same worker and rank was alive when this began
 	Counts
 	Pending      uint64            `json:"pending"`
 	Rejected     map[string]uint64 `json:"rejected"` // messages by reason, refused at the endpoint while this stream was the one there
@@ -250,9 +251,11 @@ func byReason(counts [reasons]uint64) map[string]uint64 {
 
 // producers returns the streams by producer, with the files that they are in.
 func (r *Recorder) producers() (list []Producer) {
+	before := ""
 	for _, s := range r.registry.list() {
-		if n := len(list); n == 0 || list[n-1].ProducerID != s.producer {
+		if len(list) == 0 || before != s.producer {
 			list = append(list, r.producer(s))
+			before = s.producer
 		}
 		p := &list[len(list)-1]
 		p.Streams = append(p.Streams, s.state())
@@ -261,7 +264,7 @@ func (r *Recorder) producers() (list []Producer) {
 }
 
 func (r *Recorder) producer(s *stream) Producer {
-	p := Producer{ProducerID: s.producer, Files: []string{}}
+	p := Producer{ProducerID: identify(s.producer), Files: []string{}}
 	files := r.file(s.series)
 	if files == nil {
 		return p
@@ -278,7 +281,7 @@ func (s *stream) state() Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Stream{
-		Rank: s.key.rank, WorkerID: s.key.worker, Endpoint: s.endpoint.address, Counts: s.counts, Pending: s.counts.pending(), Rejected: byReason(s.rejected),
+		Rank: s.key.rank, WorkerID: identify(s.key.worker), Endpoint: s.endpoint.address, AlsoAt: s.alsoAt, Counts: s.counts, Pending: s.counts.pending(), Rejected: byReason(s.rejected),
 		FirstCounter: s.first, LastCounter: s.last, FirstUnixMS: s.firstMS, LastUnixMS: s.lastMS,
 	}
 }

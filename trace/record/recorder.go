@@ -58,6 +58,7 @@ type Recorder struct {
 	endpoints []*endpoint
 	registry  *registry
 	queue     *queue
+	shared    shared // of endpoints with large payloads
 	writer    *writer
 	metrics   *metrics
 	finisher  *finisher

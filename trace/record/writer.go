@@ -2,6 +2,7 @@ package record
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"time"
 
@@ -14,8 +15,13 @@ const (
 	flushEvery = time.Second
 	flushAt    = 1 << 20 // bytes of a batch
 
-	// batchBytes is what all batches may hold together.
-	batchBytes = 32 << 20
+	// batchBytes is what the buffers of all batches may take together. With a full queue,
+	// what a few large messages take while they are decoded, and the garbage of all that,
+	// 32 MiB would come near the 128 that the process is to stay below.
+	batchBytes = 24 << 20
+
+	// sampledBytes is what the sampler may hold.
+	sampledBytes = 8 << 20
 
 	// pause is how long the writer lets entries gather, so that it does not wake for each.
 	pause = 10 * time.Millisecond
@@ -39,6 +45,7 @@ type writer struct {
 
 	series   map[string]*series
 	buffered int           // bytes of all batches
+	memory   int           // of their buffers
 	rows     uint64        // that were taken for writing
 	now      time.Duration // when the last entries were taken
 	maxOpen  int           // files, before those of silent producers are closed for new ones
@@ -59,7 +66,7 @@ func newWriter(r *Recorder) (*writer, error) {
 	if r.opt.Mode == wire.Sampled {
 		w.sampler = sample.New(sample.Options[entry]{
 			Start: instant(r.clock.since()), Interval: r.opt.SampleInterval,
-			Size: func(e entry) int { return e.bytes() }, Write: w.write, Drop: w.thin,
+			MaxBytes: sampledBytes, Size: func(e entry) int { return e.bytes() }, Write: w.write, Drop: w.thin,
 		})
 	}
 	return w, nil
@@ -140,6 +147,9 @@ func (w *writer) drain() (more bool) {
 		w.now = w.r.clock.since()
 		clear(w.done)
 		w.done = w.done[:0]
+		if len(w.taken) == 0 {
+			return false
+		}
 		for _, e := range w.taken {
 			if w.sampler == nil {
 				w.write(e)
@@ -147,14 +157,15 @@ func (w *writer) drain() (more bool) {
 				w.sampler.Put(e.stream.sampleKey(), e.counter, e)
 			}
 		}
-		if len(w.taken) < cap(w.taken) {
-			return false
-		}
+		clear(w.taken) // or large rows would stay
 		if w.r.clock.since() >= w.flushAt {
 			return true
 		}
 	}
 }
+
+// maxSampleID is how much of a worker's id orders it among the sampled.
+const maxSampleID = 128
 
 // sampleKey is the stream as the sampler knows it. Workers without an id are told apart
 // by where they are.
@@ -163,13 +174,23 @@ func (s *stream) sampleKey() sample.Key {
 	if worker == "" {
 		worker = s.endpoint.address
 	}
+	if len(worker) > maxSampleID { // the sampler remembers streams that are forgotten here
+		worker = fmt.Sprintf("%s%x", worker[:maxSampleID], sha256.Sum256([]byte(worker)))
+	}
 	return sample.Key{Namespace: s.endpoint.namespace, Component: s.endpoint.component, WorkerID: worker, Rank: s.key.rank}
 }
 
 // thin takes an entry that sampling leaves out.
 func (w *writer) thin(e entry) {
 	e.stream.count(func(c *Counts) { c.Thinned++ })
-	w.done = append(w.done, e.row)
+	w.release(e.row)
+}
+
+// release gives a row's buffer back, if it will be used again.
+func (w *writer) release(row []byte) {
+	if cap(row) <= spareSize {
+		w.done = append(w.done, row)
+	}
 }
 
 // write puts an entry's row into the batch of its producer.
@@ -181,7 +202,7 @@ func (w *writer) write(e entry) {
 	} else {
 		w.append(s, e)
 	}
-	w.done = append(w.done, e.row)
+	w.release(e.row)
 }
 
 // append appends a row to a batch, within the bounds.
@@ -195,9 +216,9 @@ func (w *writer) append(s *series, e entry) {
 		return
 	}
 	s.used = w.now
-	before := s.w.Buffered()
+	before := s.held()
 	err := s.append(e.row, e.stream)
-	w.held(s.w.Buffered() - before)
+	w.holds(s, before)
 	if err != nil {
 		w.failed(s, err)
 	}
@@ -207,16 +228,26 @@ func (w *writer) append(s *series, e entry) {
 	}
 }
 
-// held notes that the batches hold so much more, or less.
-func (w *writer) held(more int) {
-	w.buffered += more
+// holds notes what has changed in what a producer's batch holds.
+func (w *writer) holds(s *series, before held) {
+	now := s.held()
+	w.buffered += now.text - before.text
+	w.memory += now.memory - before.memory
 	w.r.metrics.pending.Store(int64(w.buffered))
 }
 
 // makeRoom keeps what all batches hold together within bounds: the largest is flushed, and
 // given up where that fails.
 func (w *writer) makeRoom(bytes int) {
-	for w.buffered > 0 && w.buffered+bytes > batchBytes {
+	if w.memory+bytes <= batchBytes {
+		return
+	}
+	for _, s := range w.series {
+		before := s.held()
+		s.w.Trim()
+		w.holds(s, before)
+	}
+	for w.buffered > 0 && w.memory+bytes > batchBytes {
 		var largest *series
 		for _, s := range w.series {
 			if largest == nil || s.w.Buffered() > largest.w.Buffered() {
@@ -227,9 +258,9 @@ func (w *writer) makeRoom(bytes int) {
 			w.flush(largest)
 			continue
 		}
-		before := largest.w.Buffered()
+		before := largest.held()
 		largest.dropOldest()
-		w.held(largest.w.Buffered() - before)
+		w.holds(largest, before)
 	}
 }
 
@@ -260,7 +291,7 @@ func (w *writer) open(of *stream) *series {
 		RollBytes: w.r.opt.RollBytes, MaxSegments: w.r.opt.MaxSegments, Fsync: w.r.opt.Fsync,
 		MaxBuffered: 2 * batchBytes, // the bound for all together is kept here
 		Encoder:     w.encoder, FS: w.r.fs,
-		Warn: func(err error) { w.r.warn(fmt.Sprintf("producer %q: %s", of.producer, why(err))) },
+		Warn: func(err error) { w.r.warn(fmt.Sprintf("producer %s: %s", quote(of.producer), why(err))) },
 	})
 	if err != nil {
 		panic(err) // the options were judged when the recorder was made
@@ -270,12 +301,12 @@ func (w *writer) open(of *stream) *series {
 
 // flush writes one batch and notes how long it took.
 func (w *writer) flush(s *series) {
-	before, begun := s.w.Buffered(), w.r.clock.since()
-	if before == 0 {
+	before, begun := s.held(), w.r.clock.since()
+	if before.text == 0 {
 		return
 	}
 	err := s.flush()
-	w.held(s.w.Buffered() - before)
+	w.holds(s, before)
 	w.r.metrics.flushed(w.r.clock.since() - begun)
 	w.failed(s, err)
 }
@@ -293,10 +324,10 @@ func (w *writer) failed(s *series, err error) {
 	case !hopeless(err):
 		w.stuck(s, err)
 	default:
-		before := s.w.Buffered()
+		before := s.held()
 		s.disable(err)
 		w.tell(s, true) // it stays so
-		w.held(s.w.Buffered() - before)
+		w.holds(s, before)
 		w.r.warn(fmt.Sprintf("producer %q: nothing is written any more: %s; the other producers go on", s.name, why(err)))
 		w.r.disabled(w.series)
 	}
@@ -339,10 +370,12 @@ func (w *writer) flushAll() {
 func (w *writer) closeIdle(then time.Duration) {
 	for name, s := range w.series {
 		if s.used < then && s.w.Buffered() == 0 && !s.off {
+			before := s.held()
 			if err := s.close(); err != nil {
 				w.r.metrics.writeErrors.Add(1)
 				w.stuck(s, err)
 			}
+			w.holds(s, before)
 			w.tell(s, false) // nothing of it waits
 			delete(w.series, name)
 		}

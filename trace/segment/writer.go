@@ -159,6 +159,10 @@ func (w *Writer) put(row []byte) {
 			b.text = append(large, b.text...)
 		}
 	}
+	if full := len(b.text) + len(row); full > cap(b.text) && full >= maxBatch {
+		// Nothing follows that would fill more.
+		b.text = append(make([]byte, 0, full), b.text...)
+	}
 	b.text = append(b.text, row...)
 	b.rows++
 	w.buffered += len(row)
@@ -178,6 +182,19 @@ func (w *Writer) begin(segment bool) {
 
 // Buffered returns how many bytes of text wait for a flush.
 func (w *Writer) Buffered() int { return w.buffered }
+
+// Memory returns how many bytes the buffers of the text have, what is not used of them and
+// what is kept for later included.
+func (w *Writer) Memory() int {
+	total := cap(w.spare)
+	for i := range w.batches {
+		total += cap(w.batches[i].text)
+	}
+	return total
+}
+
+// Trim gives up the buffer that is kept for later.
+func (w *Writer) Trim() { w.spare = nil }
 
 // Stats returns the counts so far.
 func (w *Writer) Stats() Stats { return w.stats }
@@ -492,6 +509,6 @@ func (w *Writer) Close() error {
 	if w.file != nil {
 		w.finish()
 	}
-	w.batches, w.closed = nil, true
+	w.batches, w.spare, w.closed = nil, nil, true
 	return err
 }
