@@ -559,6 +559,26 @@ func TestRecordStopsInTime(t *testing.T) {
 	}
 }
 
+// timeout(1) and supervisors signal a process and then its group: the recorder gets the same
+// signal twice at once, and ends as cleanly as by one.
+func TestRecordSignalledTwice(t *testing.T) {
+	t.Parallel()
+	r := startRecord(t, program(t), t.TempDir(), "--ipc-base", "nobody", "--metrics-listen", "127.0.0.1:0")
+	r.stderr.has(t, "metrics at http://", 1)
+	_, rest, _ := strings.Cut(r.stderr.String(), "metrics at ")
+	url, _, _ := strings.Cut(rest, "/metrics")
+	get(t, url+"/healthz", func(status int, _ string) bool { return status == 200 })
+	// Three, since the kernel makes one of those that are not delivered so far.
+	for range 3 {
+		if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Fatal(err)
+		}
+	}
+	if status := r.status(); status != 1 || r.manifest().State != "stopped" {
+		t.Errorf("exit status %d, manifest %+v\n%s", status, r.manifest(), r.stderr)
+	}
+}
+
 // get asks again and again until the answer is the one that is waited for.
 func get(t *testing.T, url string, enough func(status int, body string) bool) {
 	t.Helper()
