@@ -396,6 +396,19 @@ func TestVerifyRetention(t *testing.T) {
 	}
 }
 
+// What a recorder has just created, or had when it was killed, holds no rows so far.
+func TestVerifyBegunSegment(t *testing.T) {
+	for state, want := range map[string][]string{"recording": nil, "stopped": {"trace.empty run.w.000001.jsonl.gz: the file has no rows"}} {
+		got, _ := verify(t, write(t, map[string][]byte{
+			"run.w.000000.jsonl.gz": zip(t, counters(1)...), "run.w.000001.jsonl.gz": nil,
+			"run.manifest.json": fmt.Appendf(nil, `{"schema":"fpm.trace.manifest","state":%q}`, state),
+		}), VerifyOptions{})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", state, diff)
+		}
+	}
+}
+
 // Links and directories on an index are no segments, and retention passes over them.
 func TestVerifyForeignNames(t *testing.T) {
 	prefix := write(t, map[string][]byte{"run.w.000008.jsonl.gz": zip(t, counters(1)...), "run.w.000009.jsonl.gz": zip(t, counters(2)...), "run.w.000012.jsonl.gz": zip(t, counters(3)...), "old.jsonl.gz": zip(t, counters(0)...)})

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -50,7 +51,7 @@ type VerifyOptions struct {
 func Verify(ctx context.Context, sources []*segment.Source, opt VerifyOptions) (*Stats, error) {
 	v := &verifier{
 		tally: tally{stats: Stats{Files: len(sources)}, streams: map[StreamID]*Stream{}},
-		out:   opt.Out, rows: map[*segment.Source]uint64{}, series: map[string]*series{},
+		out:   opt.Out, rows: map[*segment.Source]uint64{}, marked: map[*segment.Source]bool{}, series: map[string]*series{},
 	}
 	v.accounts(sources, opt.Manifests)
 	if err := visit(ctx, sources, opt.Read, v); err != nil {
@@ -69,6 +70,7 @@ type verifier struct {
 	tally
 	out    *finding.Collector
 	rows   map[*segment.Source]uint64 // lines, valid or not, of the files before the current one
+	marked map[*segment.Source]bool   // files with holes
 	series map[string]*series
 
 	source *segment.Source // the current file
@@ -231,6 +233,7 @@ func (v *verifier) bad(rec segment.Record, fault *RowError) {
 
 func (v *verifier) hole(rec segment.Record) {
 	v.tally.hole(rec)
+	v.marked[rec.Source] = true
 	if rec.Hole.Fault == segment.LongLine {
 		v.line(rec.Source)
 		v.say(finding.TraceRow, &rec, finding.Finding{Rank: finding.NoRank, Message: fmt.Sprintf("a line of more than %d MiB", segment.MaxLine>>20)})
@@ -251,6 +254,8 @@ func HoleText(h *segment.Hole) string {
 		behind = "; nothing readable follows"
 	}
 	switch h.Fault {
+	case segment.Deleted:
+		return deletedText(h)
 	case segment.LongLine:
 		return fmt.Sprintf("a line of more than %d MiB is left out", segment.MaxLine>>20)
 	case segment.Cut:
@@ -262,6 +267,18 @@ func HoleText(h *segment.Hole) string {
 	}
 }
 
+// deletedText says what was deleted before it was read.
+func deletedText(h *segment.Hole) string {
+	switch {
+	case h.Segments > 1:
+		return fmt.Sprintf("%d segments from this one on were deleted before they were read", h.Segments)
+	case h.Offset > 0:
+		return fmt.Sprintf("the segment was deleted before it was read to its end: what was written to it behind byte %d is not read", h.Offset)
+	default:
+		return "the segment was deleted before it was read"
+	}
+}
+
 // files looks at the files as a whole: those without rows, and the gaps between indices.
 func (v *verifier) files(sources []*segment.Source) {
 	v.rows[v.source] += v.lines
@@ -269,17 +286,32 @@ func (v *verifier) files(sources []*segment.Source) {
 	gone := v.vanished(there)
 	bySeries := map[string][]*segment.Source{}
 	for _, s := range sources {
-		if v.rows[s] == 0 && !v.failed(s) && !gone[s.Path] {
-			v.out.Add(finding.Finding{Rule: finding.TraceEmpty, File: s.Path, Offset: -1, Rank: finding.NoRank, Message: "the file has no rows"})
-		}
 		if s.Segment() {
 			bySeries[s.Name.Series()] = append(bySeries[s.Name.Series()], s)
+		}
+	}
+	for _, s := range sources {
+		if v.rows[s] == 0 && !v.failed(s) && !gone[s.Path] && !v.begun(s, bySeries[s.Name.Series()]) {
+			v.out.Add(finding.Finding{Rule: finding.TraceEmpty, File: s.Path, Offset: -1, Rank: finding.NoRank, Message: "the file has no rows"})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(bySeries)) {
 		v.indices(bySeries[name], there)
 	}
 	v.manifests(there)
+}
+
+// begun tells whether a file without rows is what a recorder that is running, or was
+// killed, had just created: the newest of a series that has rows, and without a byte when it
+// was read.
+func (v *verifier) begun(s *segment.Source, list []*segment.Source) bool {
+	if len(list) < 2 || list[len(list)-1] != s || v.marked[s] {
+		return false
+	}
+	return slices.ContainsFunc(v.stats.Accounts, func(a *Account) bool {
+		prefix, ok := segment.ManifestPrefix(a.Path)
+		return ok && a.State == "recording" && prefix == filepath.Clean(s.Name.Prefix)
+	})
 }
 
 // failed tells whether a file could not be read.

@@ -117,6 +117,7 @@ func (a *app) traceRecord(cmd *cobra.Command, flags recordFlags) error {
 	if err := allFaults(err, more); err != nil {
 		return err
 	}
+	defer a.bePatient(cmd.Context())()
 	a.warnOfPorts(cmd, flags, policy, endpoints)
 	a.beModest()
 	line := &liveLine{a: a}
@@ -158,6 +159,32 @@ func (a *app) beModest() {
 	debug.SetMemoryLimit(recordMemory)
 	if a.getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1)
+	}
+}
+
+// errUnread is the error of a report that nobody reads.
+var errUnread = errors.New("nobody reads it, so the report was given up; the manifest has all of it")
+
+// bePatient keeps the streams from stopping the recorder. What it returns is called at the
+// end: it waits for whoever reads them, but not for long once the context has ended.
+func (a *app) bePatient(ctx context.Context) (end func()) {
+	stdout, stderr := a.stdout.w, a.stderr
+	out, messages := &patient{w: stdout}, &patient{w: stderr, most: patientBytes}
+	a.stdout.w, a.stderr = out, messages
+	return func() {
+		now := make(chan struct{})
+		close(now)
+		if done, _ := messages.flush(now, stderrWithin); done { // with standard error gone there is nowhere left to say so
+			a.stderr = stderr
+		}
+		done, err := out.flush(ctx.Done(), stdoutWithin)
+		if !done {
+			err = errUnread
+		}
+		if a.stdout.err == nil {
+			a.stdout.err = err
+		}
+		a.stdout.w = stdout
 	}
 }
 

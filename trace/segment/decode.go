@@ -34,6 +34,7 @@ const (
 	Damaged  Fault = "damaged"  // a member that cannot be inflated, or whose checksum is wrong
 	NotGzip  Fault = "not gzip" // bytes that begin no member
 	LongLine Fault = "long"     // a line of more than [MaxLine] bytes
+	Deleted  Fault = "deleted"  // segments that a [Follower] had not read to their end when they were deleted
 )
 
 // Hole is a part of a file that cannot be read.
@@ -47,6 +48,9 @@ type Hole struct {
 	// none is used, but what had been handed out of a member larger than 4 MiB. Damage that
 	// inflates to the end without a contradiction cannot be told from a cut.
 	Rows int64
+	// Segments counts the segments that were deleted, from the record's source on. With an
+	// Offset above 0 it is one that had been read up to there.
+	Segments uint64
 }
 
 // chunk is a piece of text, or what else there is to say about a file.
