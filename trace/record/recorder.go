@@ -17,7 +17,7 @@ import (
 const (
 	// stopWithin is how long the writer may take to write everything when it is stopped.
 	// With what comes before and behind it a process ends within five seconds.
-	stopWithin = 4 * time.Second
+	stopWithin = 3700 * time.Millisecond
 
 	// sayWithin is how long the last manifest may take.
 	sayWithin = 500 * time.Millisecond
