@@ -352,9 +352,13 @@ func TestRecordingsAreJudgedApart(t *testing.T) {
 			"run.w.000000.jsonl.gz": {row(1, a, 0), row(2, a, 5000), row(3, a, 6000)}, "run.w.000001.jsonl.gz": {row(2, b, 1000), row(3, b, 2000)},
 			"run.w.000002.jsonl.gz": {row(4, a, 7000), row(5, a, 8000)}, "run.w.000003.jsonl.gz": {row(4, b, 3000), row(6, b, 5000)},
 			"run.w.000004.jsonl.gz": {row(8, a, 9000)},
+			"sun.w.000000.jsonl.gz": {row(1, a, 0), row(9, a, 9000)}, "sun.w.000001.jsonl.gz": {row(3, a+9, 3000), row(8, a+9, 8000)},
+			"sun.w.000002.jsonl.gz": {row(10, a, 10_000)}, "sun.w.000003.jsonl.gz": {row(9, a+8, 9000)},
 		}, []string{
 			"trace.gap run.w.000003.jsonl.gz:2:1: 1 message is missing of rank 0 of producer w",
 			"trace.gap run.w.000004.jsonl.gz:1:1: 2 messages are missing of rank 0 of producer w",
+			"trace.gap sun.w.000000.jsonl.gz:2:1: 7 messages are missing of rank 0 of producer w",
+			"trace.gap sun.w.000001.jsonl.gz:2:1: 4 messages are missing of rank 0 of producer w",
 		}},
 	} {
 		files := map[string][]byte{}

@@ -156,9 +156,18 @@ type last struct {
 // begun returns when its recorder started (ms).
 func (l *last) begun() int64 { return l.observedMS - l.timestampMS }
 
-// oneStart tells whether two rows are of one recorder by its start.
-func (l *last) oneStart(other *last) bool {
-	return max(l.begun()-other.begun(), other.begun()-l.begun()) <= startTolerance
+// apart returns how far the starts of two rows' recorders are apart (ms).
+func (l *last) apart(other *last) int64 {
+	return max(l.begun()-other.begun(), other.begun()-l.begun())
+}
+
+// continues tells whether a row is of the recorder of an earlier one. The starts that the
+// rows of a recorder tell are the same to the millisecond, but for a clock that is being
+// adjusted; recorders that are started together are hardly ever so near, and one that is
+// behind is another.
+func (l *last) continues(earlier *last) bool {
+	apart := l.apart(earlier)
+	return apart <= startJitter || apart <= startTolerance && l.counter > earlier.counter
 }
 
 // sameSeries tells whether the files of two rows are segments of one series. A recorder
@@ -280,20 +289,22 @@ func (s *Stream) before(now *last, layout Layout) (before last, ok bool) {
 		return last{}, false
 	case layout == Received:
 		return s.last, segments // its rows tell no start
-	case now.oneStart(&s.last):
-		return s.last, true
 	case !segments:
-		return last{}, false
-	}
-	if len(s.past) == maxPast {
-		s.past = slices.Delete(s.past, 0, 1)
+		return s.last, now.apart(&s.last) <= startTolerance
 	}
 	s.past = append(s.past, s.last)
+	nearest := 0
 	for i := range s.past {
-		if p := s.past[i]; p.oneStart(now) {
-			s.past = slices.Delete(s.past, i, i+1)
-			return p, true
+		if now.apart(&s.past[i]) <= now.apart(&s.past[nearest]) {
+			nearest = i
 		}
+	}
+	if p := s.past[nearest]; now.continues(&p) {
+		s.past = slices.Delete(s.past, nearest, nearest+1)
+		return p, true
+	}
+	if len(s.past) > maxPast {
+		s.past = slices.Delete(s.past, 0, 1)
 	}
 	return s.last, now.begun() > s.last.observedMS
 }
@@ -323,6 +334,9 @@ func (s *Stream) gap(row *Row, rec *segment.Record, before int64) *Gap {
 // startTolerance is how far the start that a row tells may be from that of a manifest, for
 // a clock that is being adjusted (ms).
 const startTolerance = 2000
+
+// startJitter is how far the starts that two rows of a recorder tell are apart (ms).
+const startJitter = 2
 
 // startedSince returns when a row's recorder started (ms), and whether that was after the
 // row before, so that no recorder wrote what lies between. A row tells both times, but a
