@@ -16,7 +16,7 @@ const (
 
 	// maxIDBytes is what the worker ids of all streams may have together. A fleet's have
 	// some 20 bytes each; a peer may send some of a mebibyte.
-	maxIDBytes = 2 << 20
+	maxIDBytes = 4 << 20
 
 	// maxMiddle is how much of a row's head is kept for the next row. Longer ones, of
 	// worker ids that nobody has but to do harm, are made anew each time.

@@ -36,9 +36,10 @@ const (
 
 // writer moves entries from the queue into files. Its methods are those of one goroutine.
 type writer struct {
-	r       *Recorder
-	encoder *segment.Encoder
-	sampler *sample.Sampler[entry] // nil in full mode
+	r         *Recorder
+	encoder   *segment.Encoder
+	directory *segment.Directory
+	sampler   *sample.Sampler[entry] // nil in full mode
 
 	taken []entry
 	done  [][]byte // buffers of entries that are done with
@@ -60,7 +61,7 @@ func newWriter(r *Recorder) (*writer, error) {
 		return nil, err
 	}
 	w := &writer{
-		r: r, encoder: encoder, series: map[string]*series{},
+		r: r, encoder: encoder, directory: segment.NewDirectory(r.fs, r.prefix), series: map[string]*series{},
 		taken: make([]entry, 0, takeAtOnce), flushAt: flushEvery, idleAt: idleFor, maxOpen: maxOpen(),
 	}
 	if r.opt.Mode == wire.Sampled {
@@ -290,7 +291,7 @@ func (w *writer) open(of *stream) *series {
 		Prefix: w.r.prefix, Producer: of.producer,
 		RollBytes: w.r.opt.RollBytes, MaxSegments: w.r.opt.MaxSegments, Fsync: w.r.opt.Fsync,
 		MaxBuffered: 2 * batchBytes, // the bound for all together is kept here
-		Encoder:     w.encoder, FS: w.r.fs,
+		Encoder:     w.encoder, FS: w.r.fs, Directory: w.directory,
 		Warn: func(err error) { w.r.warn(fmt.Sprintf("producer %s: %s", quote(of.producer), why(err))) },
 	})
 	if err != nil {

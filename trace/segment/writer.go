@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 const (
@@ -40,6 +39,10 @@ type Options struct {
 	Encoder *Encoder    // shared between writers; nil makes one
 	Warn    func(error) // told of what went wrong without a loss of rows: deleting, syncing; may be nil
 	FS      FS          // nil is the operating system's
+
+	// Directory is shared between writers with one prefix; nil looks for each new segment
+	// what there is.
+	Directory *Directory
 }
 
 // Stats count what became of the rows of a [Writer]. Every row that was appended is written,
@@ -107,6 +110,10 @@ func NewWriter(opt Options) (*Writer, error) {
 	}
 	if opt.FS == nil {
 		opt.FS = system{}
+	}
+	if opt.Directory == nil {
+		opt.Directory = NewDirectory(opt.FS, opt.Prefix)
+		opt.Directory.keep = 0
 	}
 	if opt.Warn == nil {
 		opt.Warn = func(error) {}
@@ -370,59 +377,19 @@ func (w *Writer) inPlace() bool {
 
 // create opens the next segment: the highest index that is occupied by anything, and one.
 func (w *Writer) create() error {
-	occupied, err := w.occupied()
+	next := w.name
+	f, peers, err := w.opt.Directory.create(&next, w.name.Index, w.used)
 	if err != nil {
 		return err
 	}
-	w.peers = len(occupied)
-	if w.used { // never an index again, even when somebody deletes the segments
-		occupied = append(occupied, w.name.Index)
-	}
-	if len(occupied) > 0 {
-		if err := w.after(slices.Max(occupied)); err != nil {
-			return err
-		}
-	}
-	for {
-		f, err := w.opt.FS.Create(w.name.Path())
-		if errors.Is(err, fs.ErrExist) {
-			// Another writer was faster.
-			if err := w.after(w.name.Index); err != nil {
-				return err
-			}
-			continue
-		} else if err != nil {
-			return err
-		}
-		w.file, w.size, w.fresh, w.used = f, 0, true, true
-		w.stats.Segments++
-		return nil
-	}
-}
-
-// after sets the index that follows another.
-func (w *Writer) after(index uint64) error {
-	if index == math.MaxUint64 {
-		return fmt.Errorf("%s: no index is left after %d: move the segments away", w.name.Series(), index)
-	}
-	w.name.Index = index + 1
+	w.name, w.peers = next, peers
+	w.file, w.size, w.fresh, w.used = f, 0, true, true
+	w.stats.Segments++
 	return nil
 }
 
-// occupied returns the indices that are taken in this series, in order.
-func (w *Writer) occupied() (indices []uint64, err error) {
-	dir, base := filepath.Split(w.name.Series())
-	err = w.opt.FS.List(orHere(dir), func(e fs.DirEntry) {
-		// Told apart at a glance, nearly all: a thousand producers look through each other's.
-		if !strings.HasPrefix(e.Name(), base) {
-			return
-		}
-		if n, ok := Parse(e.Name()); ok && n.Series() == base {
-			indices = append(indices, n.Index)
-		}
-	})
-	slices.Sort(indices)
-	return indices, err
+func errNoIndex(n *Name) error {
+	return fmt.Errorf("%s: no index is left after %d: move the segments away", n.Series(), uint64(math.MaxUint64))
 }
 
 func orHere(dir string) string {
@@ -432,8 +399,8 @@ func orHere(dir string) string {
 	return dir
 }
 
-// retain deletes the oldest segments beyond the limit. The directory is read again only
-// when there is something to delete. The first failure ends it until the next segment.
+// retain deletes the oldest segments beyond the limit. The directory is looked at again
+// only when there is something to delete. The first failure ends it until the next segment.
 func (w *Writer) retain() {
 	if w.peers+1 <= w.opt.MaxSegments {
 		return
@@ -447,7 +414,7 @@ func (w *Writer) retain() {
 		if index == w.name.Index {
 			continue // two writers: the active one is not the oldest to be given up
 		}
-		if err := w.opt.FS.Unlink(Name{w.name.Prefix, w.name.Producer, index}.Path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := w.opt.Directory.unlink(Name{w.name.Prefix, w.name.Producer, index}); err != nil {
 			w.opt.Warn(fmt.Errorf("old segments are not deleted: %w", err))
 			return
 		}
@@ -459,7 +426,7 @@ func (w *Writer) retain() {
 // regular returns the indices of this series' regular files, in order. Only those count,
 // and only those are deleted.
 func (w *Writer) regular() (indices []uint64, err error) {
-	all, err := w.occupied()
+	all, err := w.opt.Directory.occupied(w.name.Producer, false)
 	for _, index := range all {
 		info, err := w.opt.FS.Lstat(Name{w.name.Prefix, w.name.Producer, index}.Path())
 		if err == nil && info.Mode().IsRegular() {
@@ -481,7 +448,7 @@ func (w *Writer) finish() {
 		w.opt.Warn(fmt.Errorf("%s may not be durable: %w", w.name.Path(), err))
 	}
 	if w.fresh && w.inPlaceEmpty() {
-		if err := w.opt.FS.Unlink(w.name.Path()); err != nil {
+		if err := w.opt.Directory.unlink(w.name); err != nil {
 			w.opt.Warn(err)
 		} else {
 			w.used = false
