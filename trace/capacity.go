@@ -113,7 +113,7 @@ func (m *Measured) row(rec segment.Record, row *Row) {
 	m.Text += uint64(len(rec.Line)) + 1
 	if len(m.streams) < MaxStreams {
 		m.sources[row.ProducerID] = true
-		m.streams[StreamID{row.Namespace, row.Component, row.ProducerID, row.WorkerID, row.DPRank}] = true
+		m.streams[StreamID{row.Namespace, row.Component, row.ProducerID, row.WorkerID, row.DPRank, row.Mode}] = true
 	}
 }
 

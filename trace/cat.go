@@ -74,6 +74,7 @@ type CatOptions struct {
 	Metric bool        // write the metric alone instead of the line
 	Read   func(int64) // told how many bytes of the files have been read; may be nil
 	Warn   func(error) // told by [Follow] of a failure that is not the one before; may be nil
+	Lost   func(Torn)  // told by [Follow] of segments that were deleted before they were read; may be nil
 }
 
 // parses tells whether lines have to be understood.
@@ -86,6 +87,8 @@ type Copied struct {
 	BadRows  uint64 // lines that are no valid rows, and therefore not written
 	Torn     []Torn // the first of the holes
 	Holes    uint64
+	Deleted  uint64  // holes that are segments which were deleted before [Follow] had read them
+	Damaged  uint64  // holes that are damage, and not the cut end of a file: see [Damage]
 	Failures []error // files that could not be read, or not to their end
 }
 
@@ -94,8 +97,8 @@ func (c *Copied) Read() uint64 { return c.Lines + c.Skipped }
 
 // Cat writes the chosen lines of files, one after another, as they stand in the files.
 // With a filter, and when the metric alone is asked for, lines that are no valid rows are
-// left out and counted; without, every line is written but the rows of a member that is
-// cut off when they are none. The error is that of w or of the context.
+// left out and counted; without, every line is written but blank ones, and the rows of a
+// member that is cut off when they are none. The error is that of w or of the context.
 func Cat(ctx context.Context, w io.Writer, sources []*segment.Source, opt CatOptions) (*Copied, error) {
 	c := &copier{opt: opt, out: bufio.NewWriterSize(w, 256<<10)}
 	r := segment.NewReader(sources, segment.ReaderOptions{Read: opt.Read})
@@ -165,10 +168,7 @@ type copier struct {
 
 func (c *copier) take(rec segment.Record) error {
 	if rec.Hole != nil {
-		c.Holes++
-		if len(c.Torn) < maxTorn {
-			c.Torn = append(c.Torn, Torn{rec.Source.Path, *rec.Hole})
-		}
+		c.lacks(Torn{rec.Source.Path, *rec.Hole})
 		return nil
 	}
 	line := rec.Line
@@ -183,6 +183,29 @@ func (c *copier) take(rec segment.Record) error {
 		return err
 	}
 	return c.out.WriteByte('\n')
+}
+
+// lacks notes what could not be read.
+func (c *copier) lacks(t Torn) {
+	c.Holes++
+	if Damage(&t.Hole) {
+		c.Damaged++
+	}
+	if len(c.Torn) < maxTorn {
+		c.Torn = append(c.Torn, t)
+	}
+	if t.Fault == segment.Deleted {
+		c.Deleted++
+		if c.opt.Lost != nil {
+			c.opt.Lost(t)
+		}
+	}
+}
+
+// Damage tells whether a hole is damage, as opposed to what a recorder that was killed
+// leaves: a member that was cut off, or a tail that was never written.
+func Damage(h *segment.Hole) bool {
+	return h.Fault == segment.Damaged || h.Fault == segment.NotGzip && !h.Last
 }
 
 // choose returns what is to be written of a line.

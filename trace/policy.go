@@ -77,6 +77,9 @@ type Problem struct {
 
 // String says what is wrong and what would not be.
 func (p Problem) String() string {
+	if strings.TrimSpace(p.Value) == "" && !strings.HasPrefix(p.Source, "-") {
+		return fmt.Sprintf("%s is empty (%q); unset it, or set it to %s", p.Source, p.Value, p.Allowed)
+	}
 	return fmt.Sprintf("%s is %q: it takes %s", p.Source, p.Value, p.Allowed)
 }
 

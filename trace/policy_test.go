@@ -89,7 +89,7 @@ func TestParsePolicyListsAllProblems(t *testing.T) {
 		EnvRollBytes: "256MiB", EnvMaxSegments: "-1", EnvBasePort: "99999",
 	}
 	_, err := ParsePolicy(EnvSettings(environment(vars)))
-	const want = `DYN_FPM_OUTPUT_PATH is " ": it takes a path that is not blank; ` +
+	const want = `DYN_FPM_OUTPUT_PATH is empty (" "); unset it, or set it to a path that is not blank; ` +
 		`DYN_FPM_MODE is "fast": it takes sampled or full; ` +
 		`DYN_FPM_SAMPLE_INTERVAL_MS is "0": it takes a positive integer; ` +
 		`DYN_FPM_JSONL_GZ_ROLL_BYTES is "256MiB": it takes a positive integer; ` +

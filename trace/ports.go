@@ -73,6 +73,12 @@ func EphemeralOverlap(block, ephemeral Ports) string {
 		" and the publisher bind then fails intermittently. Set %s to a base below %d.", block, ephemeral, EnvBasePort, ephemeral.First)
 }
 
+// HighestBase returns the highest base port from which a block of the same size lies below
+// an ephemeral range, 0 when there is none.
+func HighestBase(block, ephemeral Ports) int {
+	return max(0, ephemeral.First-1-(block.Last-block.First))
+}
+
 // NotAPublisher returns a warning when port is the one behind the publishers of a fleet
 // of dpSize ranks from base on, and "" otherwise. Nothing is published there: with more
 // than one rank, rank 0 binds a socket of another type to it during a self-benchmark.

@@ -37,6 +37,24 @@ func TestEphemeralOverlap(t *testing.T) {
 	}
 }
 
+// The block of the highest base ends just below the range.
+func TestHighestBase(t *testing.T) {
+	for _, c := range []struct{ base, dpSize, low, want int }{{40000, 8, 32768, 32759}, {40000, 1, 32768, 32767}, {1, 8, 5, 0}} {
+		block, err := BlockPorts(c.base, c.dpSize)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ephemeral := Ports{c.low, 60999}
+		got := HighestBase(block, ephemeral)
+		if got != c.want {
+			t.Errorf("%+v: got %d", c, got)
+		}
+		if free, err := BlockPorts(got, c.dpSize); got > 0 && (err != nil || free.Overlaps(ephemeral) || free.Last != c.low-1) {
+			t.Errorf("%+v: %v, %v", c, free, err)
+		}
+	}
+}
+
 func TestBlockPortsOutOfRange(t *testing.T) {
 	for _, c := range [][2]int{{0, 1}, {-1, 4}, {65535, 2}, {65536, 1}} {
 		if block, err := BlockPorts(c[0], c[1]); err == nil {

@@ -27,6 +27,7 @@ const cancelEvery = 1024
 func visit(ctx context.Context, sources []*segment.Source, read func(int64), v visitor) error {
 	r := segment.NewReader(sources, segment.ReaderOptions{Read: read})
 	defer r.Close()
+	defer context.AfterFunc(ctx, r.Close)() // a call of Next can pass over any number of blank lines
 	var p Parser
 	var row Row
 	for n := 0; ; n++ {
@@ -36,7 +37,7 @@ func visit(ctx context.Context, sources []*segment.Source, read func(int64), v v
 		rec, err := r.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil
+			return ctx.Err()
 		case err != nil:
 			v.failure(err)
 		case rec.Hole != nil:

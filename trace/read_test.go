@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -32,6 +33,7 @@ type sample struct {
 	mode     wire.Mode
 	decode   int
 	queued   int
+	since    int64 // the start of the recorder (ms)
 }
 
 // line returns the row. The zero sample is a heartbeat of rank 0 of producer w.
@@ -44,7 +46,7 @@ func (s sample) line() string {
 	}
 	fpm := fmt.Appendf(nil, `{"version":1,"worker_id":%q,"dp_rank":%d,"counter_id":%d,"wall_time":%v,"scheduled_requests":{"num_prefill_requests":0,"sum_prefill_tokens":0,"var_prefill_length":0.0,"sum_prefill_kv_tokens":0,"num_decode_requests":%d,"sum_decode_kv_tokens":0,"var_decode_kv_tokens":0.0},"queued_requests":{"num_prefill_requests":%d,"sum_prefill_tokens":0,"num_decode_requests":0,"sum_decode_kv_tokens":0}}`,
 		s.producer, s.rank, s.counter, s.wall, s.decode, s.queued)
-	row := wire.AppendRow(nil, wire.Row{Namespace: "n", Component: "c", ProducerID: s.producer, Mode: s.mode, ObservedUnixMS: s.at, FPM: fpm})
+	row := wire.AppendRow(nil, wire.Row{Namespace: "n", Component: "c", ProducerID: s.producer, Mode: s.mode, TimestampMS: s.since, ObservedUnixMS: s.at, FPM: fpm})
 	return strings.TrimSuffix(string(row), "\n")
 }
 
@@ -135,11 +137,12 @@ func TestSampledHasNoGaps(t *testing.T) {
 	for i := range int64(5) {
 		lines = append(lines, sample{counter: 10 * i, at: i * 5000, mode: wire.Sampled, wall: 0.5, decode: 4}.line())
 	}
-	s := summarise(t, append(lines, sample{counter: 90}.line(), sample{counter: 92}.line())...).Streams[0]
-	if s.Missing != 1 || s.Complete() {
-		t.Errorf("%+v", s)
+	// The full rows beside them are judged on their own.
+	both := summarise(t, append(lines, sample{counter: 90}.line(), sample{counter: 92}.line())...).Streams
+	if len(both) != 2 || both[0].Missing != 1 || !both[0].Complete() || both[1].Missing != 0 || both[1].Complete() {
+		t.Errorf("%+v", both)
 	}
-	s = summarise(t, lines...).Streams[0]
+	s := summarise(t, lines...).Streams[0]
 	if s.Missing != 0 || s.GapRuns != 0 || s.Complete() || s.BusyShare() != 1 || s.Rate(s.Decode) != 8 {
 		t.Errorf("%+v: %v busy, %v decode", s, s.BusyShare(), s.Rate(s.Decode))
 	}
@@ -253,7 +256,6 @@ func TestVerify(t *testing.T) {
 		"segment": {map[string][]byte{
 			"run.w.000003.jsonl.gz": zip(t, counters(1)...), "run.w.000005.jsonl.gz": zip(t, counters(2)...), "run.w.000009.jsonl.gz": zip(t, counters(3)...), "run.v.000007.jsonl.gz": zip(t, counters(4)...),
 		}, VerifyOptions{}, []string{
-			"trace.restart run.w.000003.jsonl.gz:1:1: rank 0 of producer w was restarted: its counter goes from 4 back to 1",
 			"trace.segment run.w.000005.jsonl.gz: the segment 000004 before it is missing",
 			"trace.segment run.w.000009.jsonl.gz: 3 segments between 000005 and 000009 are missing",
 		}},
@@ -270,7 +272,7 @@ func TestVerify(t *testing.T) {
 			"trace.mixed run.x.000001.jsonl.gz:1:1: rows of the full capture mode follow rows of the sampled capture mode in one series",
 			"trace.row run.w.000001.jsonl.gz:1:1: not a JSON object",
 			"trace.row run.x.000000.jsonl.gz:1:1: not a JSON object",
-			"trace.sampled: 2 of 2 streams are not full captures: their gaps are not judged",
+			"trace.sampled: 2 of 4 streams are not full captures: their gaps are not judged",
 		}},
 		"empty": {map[string][]byte{"run.w.000000.jsonl.gz": nil}, VerifyOptions{}, []string{
 			"trace.empty run.w.000000.jsonl.gz: the file has no rows", "trace.empty: there is no row at all",
@@ -278,8 +280,7 @@ func TestVerify(t *testing.T) {
 		"warnings": {map[string][]byte{"run.w.000000.jsonl.gz": zip(t, append(good,
 			sample{counter: 7, wall: 601}.line(), sample{counter: 8, wall: 602}.line(), sample{counter: 2, mode: wire.Sampled}.line())...)}, VerifyOptions{}, []string{
 			"trace.mixed run.w.000000.jsonl.gz:6:1: rows of the sampled capture mode follow rows of the full capture mode in one series",
-			"trace.restart run.w.000000.jsonl.gz:6:1: rank 0 of producer w was restarted: its counter goes from 8 back to 2",
-			"trace.sampled: 1 of 1 streams are not full captures: their gaps are not judged",
+			"trace.sampled: 1 of 2 streams are not full captures: their gaps are not judged",
 			"trace.wall-time run.w.000000.jsonl.gz:4:1: rank 0 of producer w has 2 rows with a wall time that no forward pass has, this one 601 s",
 		}},
 	} {
@@ -287,6 +288,196 @@ func TestVerify(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
 		}
+	}
+}
+
+// What is published between two recorders is not missing of a capture.
+func TestRecorderRestart(t *testing.T) {
+	const start = 1_000_000
+	row := func(counter, begun, since int64) string {
+		return sample{counter: counter, at: begun + since, since: since}.line()
+	}
+	const paused = "trace.restart run.w.000000.jsonl.gz:3:1: 17 messages of rank 0 of producer w published while no recorder ran "
+	const gap = "trace.gap run.w.000000.jsonl.gz:3:1: 17 messages are missing of rank 0 of producer w"
+	manifest := func(state string) string {
+		return `{"schema":"fpm.trace.manifest","state":"stopped","complete":true,"started_unix_ms":1020000,
+			"previous":{"state":"` + state + `","complete":true,"started_unix_ms":1000000,"updated_unix_ms":1009000}}`
+	}
+	for name, c := range map[string]struct {
+		third    string
+		manifest string
+		want     []string
+	}{
+		"the rows show it":        {row(20, start+20_000, 1000), "", []string{paused + "(1970-01-01T00:16:46.000Z - 1970-01-01T00:17:00.000Z)"}},
+		"the manifest shows it":   {row(20, start+20_000, 8000), manifest("stopped"), []string{paused + "(1970-01-01T00:16:49.000Z - 1970-01-01T00:17:00.000Z)"}},
+		"it was killed":           {row(20, start+20_000, 1000), manifest("recording"), []string{paused + "(1970-01-01T00:16:49.000Z - 1970-01-01T00:17:00.000Z); the recorder before was killed, which can cost its last second"}},
+		"one recorder":            {row(20, start, 8000), "", []string{gap}},
+		"one, whose clock jumped": {row(20, start+20_000, 8000), "", []string{gap}},
+		"two at a time":           {row(20, start+2000, 5000), manifest("stopped"), []string{gap}},
+		"nothing between them":    {row(3, start+20_000, 1000), "", nil},
+	} {
+		files := map[string][]byte{"run.w.000000.jsonl.gz": zip(t, row(1, start, 5000), row(2, start, 6000), c.third)}
+		if c.manifest != "" {
+			files["run.manifest.json"] = []byte(c.manifest)
+		}
+		got, stats := verify(t, write(t, files), VerifyOptions{})
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if all := stats.Total(); all.Missing+all.Unrecorded != 17 && c.want != nil {
+			t.Errorf("%s: %+v", name, all)
+		}
+	}
+}
+
+// Counters of two recordings say nothing about each other, and recorders that share a prefix
+// are judged each by itself.
+func TestRecordingsAreJudgedApart(t *testing.T) {
+	row := func(counter, begun, since int64) string {
+		return sample{counter: counter, at: begun + since, since: since}.line()
+	}
+	const a, b = 100_000, 104_000 // starts of two recorders
+	for name, c := range map[string]struct {
+		files map[string][]string
+		want  []string
+	}{
+		"two prefixes": {map[string][]string{
+			"run.w.000000.jsonl.gz": {row(1, a, 0), row(2, a, 1000)}, "sun.w.000000.jsonl.gz": {row(90, a, 1500), row(91, a, 2000)},
+			"tun.w.000000.jsonl.gz": {row(5, b, 0), row(6, b, 10)},
+		}, nil},
+		"other files of two recordings": {map[string][]string{"1.jsonl.gz": {row(1, a, 0), row(2, a, 1000)}, "2.jsonl.gz": {row(90, b, 0)}}, nil},
+		"other files of one": {map[string][]string{"1.jsonl.gz": {row(1, a, 0), row(2, a, 1000)}, "2.jsonl.gz": {row(9, a, 2000)}},
+			[]string{"trace.gap 2.jsonl.gz:1:1: 6 messages are missing of rank 0 of producer w"}},
+		"two recorders of one prefix": {map[string][]string{
+			"run.w.000000.jsonl.gz": {row(1, a, 0), row(2, a, 5000), row(3, a, 6000)}, "run.w.000001.jsonl.gz": {row(2, b, 1000), row(3, b, 2000)},
+			"run.w.000002.jsonl.gz": {row(4, a, 7000), row(5, a, 8000)}, "run.w.000003.jsonl.gz": {row(4, b, 3000), row(6, b, 5000)},
+			"run.w.000004.jsonl.gz": {row(8, a, 9000)},
+			"sun.w.000000.jsonl.gz": {row(1, a, 0), row(9, a, 9000)}, "sun.w.000001.jsonl.gz": {row(3, a+9, 3000), row(8, a+9, 8000)},
+			"sun.w.000002.jsonl.gz": {row(10, a, 10_000)}, "sun.w.000003.jsonl.gz": {row(9, a+8, 9000)},
+		}, []string{
+			"trace.gap run.w.000003.jsonl.gz:2:1: 1 message is missing of rank 0 of producer w",
+			"trace.gap run.w.000004.jsonl.gz:1:1: 2 messages are missing of rank 0 of producer w",
+			"trace.gap sun.w.000000.jsonl.gz:2:1: 7 messages are missing of rank 0 of producer w",
+			"trace.gap sun.w.000001.jsonl.gz:2:1: 4 messages are missing of rank 0 of producer w",
+		}},
+	} {
+		files := map[string][]byte{}
+		for name, lines := range c.files {
+			files[name] = zip(t, lines...)
+		}
+		got, _ := verify(t, filepath.Dir(write(t, files)), VerifyOptions{})
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// Retention explains what is missing below the oldest segment that is there, whatever the
+// manifests of however many recorders name.
+func TestVerifyRetention(t *testing.T) {
+	manifest := func(max int, files string) []byte {
+		return fmt.Appendf(nil, `{"schema":"fpm.trace.manifest","state":"recording","max_segments":%d,"producers":[{"producer_id":"w","files":[%s]}]}`, max, files)
+	}
+	const killed = `"run.w.000443.jsonl.gz","run.w.000444.jsonl.gz"`
+	here := map[string][]byte{"run.w.000797.jsonl.gz": zip(t, counters(1)...), "run.w.000798.jsonl.gz": zip(t, counters(2)...)}
+	const missing = " of producer w, which is not there"
+	for name, c := range map[string]struct {
+		manifests map[string][]byte
+		want      []string
+	}{
+		"long ago":                 {map[string][]byte{"run.manifest.json": manifest(2, killed)}, nil},
+		"two recorders":            {map[string][]byte{"run.manifest.json": manifest(4, killed), "run.manifest-2.json": manifest(2, `"run.w.000700.jsonl.gz"`)}, nil},
+		"the second one's":         {map[string][]byte{"run.manifest-2.json": manifest(2, `"run.w.000799.jsonl.gz"`)}, []string{"trace.segment run.manifest-2.json: the manifest names run.w.000799.jsonl.gz" + missing}},
+		"too few to displace":      {map[string][]byte{"run.manifest-12.json": manifest(3, `"run.w.000796.jsonl.gz"`)}, []string{"trace.segment run.manifest-12.json: the manifest names run.w.000796.jsonl.gz" + missing}},
+		"no manifest of this kind": {map[string][]byte{"run.manifest-x.json": manifest(3, killed), "run.x.manifest.json": manifest(3, killed)}, nil},
+	} {
+		files := maps.Clone(here)
+		maps.Copy(files, c.manifests)
+		got, stats := verify(t, write(t, files), VerifyOptions{})
+		if diff := cmp.Diff(c.want, got); diff != "" || len(stats.Failures) > 0 {
+			t.Errorf("%s: %v %s", name, stats.Failures, diff)
+		}
+	}
+}
+
+// What a recorder has just created, or had when it was killed, holds no rows so far.
+func TestVerifyBegunSegment(t *testing.T) {
+	for state, want := range map[string][]string{"recording": nil, "stopped": {"trace.empty run.w.000001.jsonl.gz: the file has no rows"}} {
+		got, _ := verify(t, write(t, map[string][]byte{
+			"run.w.000000.jsonl.gz": zip(t, counters(1)...), "run.w.000001.jsonl.gz": nil,
+			"run.manifest.json": fmt.Appendf(nil, `{"schema":"fpm.trace.manifest","state":%q}`, state),
+		}), VerifyOptions{})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", state, diff)
+		}
+	}
+}
+
+// Links and directories on an index are no segments, and retention passes over them.
+func TestVerifyForeignNames(t *testing.T) {
+	prefix := write(t, map[string][]byte{"run.w.000008.jsonl.gz": zip(t, counters(1)...), "run.w.000009.jsonl.gz": zip(t, counters(2)...), "run.w.000012.jsonl.gz": zip(t, counters(3)...), "old.jsonl.gz": zip(t, counters(0)...)})
+	dir := filepath.Dir(prefix)
+	for name, target := range map[string]string{"run.w.000000.jsonl.gz": "nowhere", "run.w.000001.jsonl.gz": "old.jsonl.gz", "run.w.000003.jsonl.gz": "."} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"run.w.000005.jsonl.gz", "run.w.000010.jsonl.gz", "run.w.000011.jsonl.gz"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, stats := verify(t, prefix, VerifyOptions{}); len(got)+len(stats.Failures) > 0 || stats.Rows != 4 {
+		t.Errorf("%v, %v, %d rows", got, stats.Failures, stats.Rows)
+	}
+}
+
+// A segment that retention deletes between finding and opening it is not missing, nor is
+// what was in it. What anybody else deletes is.
+func TestVerifyWhileRecording(t *testing.T) {
+	files := map[string][]byte{}
+	for i := range int64(5) {
+		files[fmt.Sprintf("run.w.%06d.jsonl.gz", i)] = zip(t, counters(2*i, 2*i+1)...)
+	}
+	for name, c := range map[string]struct {
+		deleted  []int
+		want     []string
+		failures int
+	}{
+		"by retention": {[]int{0, 1, 2}, nil, 0},
+		"by somebody":  {[]int{3}, nil, 1}, // a failure is enough
+	} {
+		sources := find(t, write(t, files))
+		for _, i := range c.deleted {
+			if err := os.Remove(sources[i].Path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out := finding.NewCollector(0)
+		stats, err := Verify(t.Context(), sources, VerifyOptions{Out: out})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range out.Findings() {
+			got = append(got, fmt.Sprintf("%s %s: %s", f.Rule, filepath.Base(f.File), f.Message))
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" || len(stats.Failures) != c.failures {
+			t.Errorf("%s: %v\n%s", name, stats.Failures, diff)
+		}
+	}
+}
+
+// A gap that the recorder explains says so.
+func TestGapHint(t *testing.T) {
+	prefix := write(t, map[string][]byte{"run.w.000000.jsonl.gz": zip(t, counters(1, 4)...), "run.manifest.json": []byte(
+		`{"schema":"fpm.trace.manifest","producers":[{"producer_id":"w","streams":[{"dp_rank":0,"worker_id":"w","rejected":{"field":1,"version":1}}]}]}`)})
+	out := finding.NewCollector(0)
+	if _, err := Verify(t.Context(), find(t, prefix), VerifyOptions{Out: out}); err != nil {
+		t.Fatal(err)
+	}
+	if list := out.Findings(); len(list) != 1 || !strings.Contains(list[0].Hint, "run.manifest.json says that the recorder refused 2 messages of this rank") {
+		t.Errorf("%+v", list)
 	}
 }
 
@@ -352,7 +543,7 @@ func TestCat(t *testing.T) {
 		want []int // of lines
 		bad  uint64
 	}{
-		"all":            {CatOptions{}, []int{0, 1, 2, 3, 4}, 0},
+		"all":            {CatOptions{}, []int{0, 1, 2, 4}, 0}, // but what is blank
 		"since":          {CatOptions{Filter: Filter{Since: time.UnixMilli(2000)}}, []int{2, 4}, 1},
 		"until":          {CatOptions{Filter: Filter{Until: time.UnixMilli(2000)}}, []int{0}, 1},
 		"both":           {CatOptions{Filter: Filter{Since: time.UnixMilli(1001), Until: time.UnixMilli(2999)}}, []int{2}, 1},

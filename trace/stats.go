@@ -17,16 +17,19 @@ const MaxStreams = 1 << 14
 const MaxGaps = 10
 
 // StreamID says whose rows they are. A producer has a stream for each rank; one recorder
-// that was given a producer id can have several workers in it.
+// that was given a producer id can have several workers in it. Rows of a full and of a
+// sampled capture are streams apart, so that the full one can be judged.
 type StreamID struct {
 	Namespace, Component, Producer, Worker string
 	Rank                                   int64
+	Mode                                   wire.Mode // "" of received metrics
 }
 
 func (id StreamID) compare(other StreamID) int {
 	return cmp.Or(
 		cmp.Compare(id.Namespace, other.Namespace), cmp.Compare(id.Component, other.Component),
 		compareNames(id.Producer, other.Producer), compareNames(id.Worker, other.Worker), cmp.Compare(id.Rank, other.Rank),
+		cmp.Compare(id.Mode, other.Mode),
 	)
 }
 
@@ -83,9 +86,11 @@ type Stream struct {
 	Missing     uint64 // counters that are not there; full captures only
 	GapRuns     uint64
 	LongestGap  uint64
-	Gaps        []Gap // the first MaxGaps runs
-	last        int64
-	lastFull    bool
+	Gaps        []Gap  // the first MaxGaps runs
+	Unrecorded  uint64 // counters between two recorders, when none ran; they are not missing
+	Recorders   uint64 // recorders beyond the first that are known by their rows
+	last        last
+	past        []last // of other recorders of the same series
 	numbered    bool
 	wallOdd     uint64 // rows with a wall time that cannot be
 	wallOddFile string
@@ -140,15 +145,57 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
+// last is what the next row is held against.
+type last struct {
+	counter     int64
+	timestampMS int64 // since its recorder started
+	observedMS  int64
+	source      *segment.Source
+}
+
+// begun returns when its recorder started (ms).
+func (l *last) begun() int64 { return l.observedMS - l.timestampMS }
+
+// apart returns how far the starts of two rows' recorders are apart (ms).
+func (l *last) apart(other *last) int64 {
+	return max(l.begun()-other.begun(), other.begun()-l.begun())
+}
+
+// continues tells whether a row is of the recorder of an earlier one. The starts that the
+// rows of a recorder tell are the same to the millisecond, but for a clock that is being
+// adjusted; recorders that are started together are hardly ever so near, and one that is
+// behind is another.
+func (l *last) continues(earlier *last) bool {
+	apart := l.apart(earlier)
+	return apart <= startJitter || apart <= startTolerance && l.counter > earlier.counter
+}
+
+// sameSeries tells whether the files of two rows are segments of one series. A recorder
+// writes no other, but what it wrote may have been renamed.
+func (l *last) sameSeries(other *last) (same, segments bool) {
+	if !l.source.Segment() || !other.source.Segment() {
+		return false, false
+	}
+	return l.source.Name.Series() == other.source.Name.Series(), true
+}
+
 // step is what a row's counter says next to the one before it.
 type step struct {
 	gap     *Gap
+	pause   *pause
 	restart bool
 	from    int64 // the counter before
 }
 
+// pause is a run of counters that lie between the last row of one recorder and the first
+// of the next, which for that one is a late join.
+type pause struct {
+	missing  int64
+	from, to int64 // wall clock (ms): of the row before, and of the start of the next recorder
+}
+
 // add takes a row.
-func (s *Stream) add(row *Row, rec *segment.Record) step {
+func (s *Stream) add(row *Row, rec *segment.Record, starts []int64) step {
 	if s.Rows++; s.Rows == 1 {
 		s.FirstUnixMS, s.LastUnixMS = row.ObservedUnixMS, row.ObservedUnixMS
 	}
@@ -163,7 +210,7 @@ func (s *Stream) add(row *Row, rec *segment.Record) step {
 	if !row.Numbered {
 		return step{}
 	}
-	return s.count(row, rec)
+	return s.count(row, rec, starts)
 }
 
 // The wall times of a forward pass that nobody believes: more than ten minutes, or less than
@@ -195,30 +242,115 @@ func (s *Stream) load(row *Row, rec *segment.Record) {
 	s.QueuedMax = max(s.QueuedMax, queued)
 }
 
-// count judges the counter. Gaps are judged between two rows of a full capture.
-func (s *Stream) count(row *Row, rec *segment.Record) (st step) {
-	before, full := s.last, s.lastFull && row.Mode == wire.Full
-	known := s.numbered
-	s.last, s.lastFull, s.numbered = row.CounterID, row.Mode == wire.Full, true
+// count judges the counter. Starts are when recorders began, as far as manifests say.
+func (s *Stream) count(row *Row, rec *segment.Record, starts []int64) (st step) {
+	now := last{row.CounterID, row.TimestampMS, row.ObservedUnixMS, rec.Source}
+	before, known := s.last, s.numbered
+	if known && before.source != rec.Source {
+		before, known = s.before(&now, row.Layout)
+	}
+	s.last, s.numbered = now, true
+	begun, other := startedSince(row, before, starts)
+	if known && other {
+		s.Recorders++
+	}
 	switch {
-	case !known || row.CounterID == before+1:
-	case row.CounterID < before:
+	case !known || row.CounterID == before.counter+1:
+	case row.CounterID < before.counter:
 		s.Restarts++
-		return step{restart: true, from: before}
-	case row.CounterID == before:
+		return step{restart: true, from: before.counter}
+	case row.CounterID == before.counter:
 		s.Repeats++
-	case full:
-		missing := row.CounterID - before - 1
-		gap := Gap{First: before + 1, Last: row.CounterID - 1, File: rec.Source.Path, Line: rec.Number, Missing: missing}
-		s.Missing += uint64(missing)
-		s.GapRuns++
-		s.LongestGap = max(s.LongestGap, uint64(missing))
-		if len(s.Gaps) < MaxGaps {
-			s.Gaps = append(s.Gaps, gap)
-		}
-		return step{gap: &gap}
+	case row.Mode != wire.Full:
+	case other:
+		missing := row.CounterID - before.counter - 1
+		s.Unrecorded += uint64(missing)
+		return step{pause: &pause{missing, before.observedMS, begun}}
+	default:
+		return step{gap: s.gap(row, rec, before.counter)}
 	}
 	return step{}
+}
+
+// maxPast is how many recorders of one series are told apart.
+const maxPast = 8
+
+// before returns what the first row of another file is held against; ok is false when
+// there is nothing. Counters of two recordings say nothing about each other.
+//
+// The segments of recorders that share a prefix take turns in one series. Each file is of
+// one of them, which the start of its recorder tells. One that started before the row
+// before it arrived, and is not known, ran at the same time.
+func (s *Stream) before(now *last, layout Layout) (before last, ok bool) {
+	same, segments := s.last.sameSeries(now)
+	switch {
+	case segments && !same:
+		s.past = nil
+		return last{}, false
+	case layout == Received:
+		return s.last, segments // its rows tell no start
+	case !segments:
+		return s.last, now.apart(&s.last) <= startTolerance
+	}
+	s.past = append(s.past, s.last)
+	nearest := 0
+	for i := range s.past {
+		if now.apart(&s.past[i]) <= now.apart(&s.past[nearest]) {
+			nearest = i
+		}
+	}
+	if p := s.past[nearest]; now.continues(&p) {
+		s.past = slices.Delete(s.past, nearest, nearest+1)
+		return p, true
+	}
+	if len(s.past) > maxPast {
+		s.past = slices.Delete(s.past, 0, 1)
+	}
+	return s.last, now.begun() > s.last.observedMS
+}
+
+// forget has the next row of a series be the first one, for rows before it were deleted
+// while the files were being read.
+func (t *tally) forget(series string) {
+	for _, s := range t.streams {
+		if s.numbered && s.last.source.Segment() && s.last.source.Name.Series() == series {
+			s.numbered, s.past = false, nil
+		}
+	}
+}
+
+// gap notes the counters between a row and the one before it.
+func (s *Stream) gap(row *Row, rec *segment.Record, before int64) *Gap {
+	gap := Gap{First: before + 1, Last: row.CounterID - 1, File: rec.Source.Path, Line: rec.Number, Missing: row.CounterID - before - 1}
+	s.Missing += uint64(gap.Missing)
+	s.GapRuns++
+	s.LongestGap = max(s.LongestGap, uint64(gap.Missing))
+	if len(s.Gaps) < MaxGaps {
+		s.Gaps = append(s.Gaps, gap)
+	}
+	return &gap
+}
+
+// startTolerance is how far the start that a row tells may be from that of a manifest, for
+// a clock that is being adjusted (ms).
+const startTolerance = 2000
+
+// startJitter is how far the starts that two rows of a recorder tell are apart (ms).
+const startJitter = 2
+
+// startedSince returns when a row's recorder started (ms), and whether that was after the
+// row before, so that no recorder wrote what lies between. A row tells both times, but a
+// clock that was set makes it seem so, too: either the time since the start must have gone
+// back, or a manifest must know of the start.
+func startedSince(row *Row, before last, starts []int64) (begun int64, other bool) {
+	begun = row.ObservedUnixMS - row.TimestampMS
+	if row.Layout == Received || begun <= before.observedMS {
+		return begun, false
+	}
+	known := func(start int64) bool {
+		return max(start-begun, begun-start) <= startTolerance && start > before.observedMS
+	}
+	return begun, row.TimestampMS < before.timestampMS || slices.ContainsFunc(starts, known)
 }
 
 // Torn is a part of a file that could not be read.
@@ -269,6 +401,7 @@ func (s *Stats) Total() (all Stream) {
 		all.FirstUnixMS, all.LastUnixMS = min(all.FirstUnixMS, one.FirstUnixMS), max(all.LastUnixMS, one.LastUnixMS)
 		all.Rows, all.Busy = all.Rows+one.Rows, all.Busy+one.Busy
 		all.Full, all.Sampled = all.Full+one.Full, all.Sampled+one.Sampled
+		all.Unrecorded, all.Recorders = all.Unrecorded+one.Unrecorded, all.Recorders+one.Recorders
 		all.Missing, all.GapRuns, all.Restarts = all.Missing+one.Missing, all.GapRuns+one.GapRuns, all.Restarts+one.Restarts
 	}
 	return all
@@ -289,15 +422,16 @@ type tally struct {
 	stats   Stats
 	streams map[StreamID]*Stream
 	recent  [8]*Stream // by rank: rows of one worker's ranks come in turn
+	starts  []int64    // of recorders, as manifests say (ms)
 }
 
 // stream returns that of a row; nil when there are too many.
 func (t *tally) stream(row *Row) *Stream {
 	slot := &t.recent[row.DPRank&7]
-	if s := *slot; s != nil && s.ID.Rank == row.DPRank && s.ID.Producer == row.ProducerID && s.ID.Worker == row.WorkerID && s.ID.Component == row.Component && s.ID.Namespace == row.Namespace {
+	if s := *slot; s != nil && s.ID.Rank == row.DPRank && s.ID.Mode == row.Mode && s.ID.Producer == row.ProducerID && s.ID.Worker == row.WorkerID && s.ID.Component == row.Component && s.ID.Namespace == row.Namespace {
 		return s
 	}
-	id := StreamID{row.Namespace, row.Component, row.ProducerID, row.WorkerID, row.DPRank}
+	id := StreamID{row.Namespace, row.Component, row.ProducerID, row.WorkerID, row.DPRank, row.Mode}
 	s := t.streams[id]
 	if s == nil {
 		if len(t.streams) == MaxStreams {
@@ -322,7 +456,7 @@ func (t *tally) add(rec *segment.Record, row *Row) (*Stream, step) {
 		t.stats.Others++
 		return nil, step{}
 	}
-	return s, s.add(row, rec)
+	return s, s.add(row, rec, t.starts)
 }
 
 func (t *tally) bad(rec segment.Record, fault *RowError) {

@@ -3,11 +3,15 @@ package trace
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/finding"
@@ -41,18 +45,20 @@ type VerifyOptions struct {
 // (trace.mixed).
 //
 // A whole capture is one of which nothing is missing from what its publishers numbered
-// between the first and the last row of a rank. What they dropped before they numbered it,
-// and what came before and after, cannot be seen.
+// between the first and the last row that a recorder has of a rank. What they dropped before
+// they numbered it, and what came before, after, and between two recorders, is not judged:
+// the last is told as a warning (trace.restart).
 func Verify(ctx context.Context, sources []*segment.Source, opt VerifyOptions) (*Stats, error) {
 	v := &verifier{
 		tally: tally{stats: Stats{Files: len(sources)}, streams: map[StreamID]*Stream{}},
-		out:   opt.Out, rows: map[*segment.Source]uint64{}, series: map[string]*series{},
+		out:   opt.Out, rows: map[*segment.Source]uint64{}, marked: map[*segment.Source]bool{}, series: map[string]*series{},
 	}
+	v.accounts(sources, opt.Manifests)
 	if err := visit(ctx, sources, opt.Read, v); err != nil {
 		return nil, err
 	}
 	stats := v.result()
-	v.files(sources, opt.Manifests)
+	v.files(sources)
 	v.mixed()
 	v.warnings(stats)
 	v.expected(stats, opt)
@@ -64,6 +70,7 @@ type verifier struct {
 	tally
 	out    *finding.Collector
 	rows   map[*segment.Source]uint64 // lines, valid or not, of the files before the current one
+	marked map[*segment.Source]bool   // files with holes
 	series map[string]*series
 
 	source *segment.Source // the current file
@@ -113,7 +120,11 @@ func (v *verifier) row(rec segment.Record, row *Row) {
 		v.say(finding.TraceGap, &rec, finding.Finding{
 			Rank: rankOf(s.ID.Rank), Pointer: pointerOf(row, "counter_id"),
 			Message:  fmt.Sprintf("%s missing of rank %d of producer %s", messages(st.gap.Missing), s.ID.Rank, s.ID.Producer),
-			Expected: strconv.FormatInt(st.gap.First, 10), Actual: strconv.FormatInt(row.CounterID, 10),
+			Expected: strconv.FormatInt(st.gap.First, 10), Actual: strconv.FormatInt(row.CounterID, 10), Hint: v.gapHint(s),
+		})
+	case st.pause != nil:
+		v.say(finding.TraceRestart, &rec, finding.Finding{
+			Rank: rankOf(s.ID.Rank), Pointer: pointerOf(row, "counter_id"), Message: v.pauseText(s, st.pause),
 		})
 	case st.restart:
 		v.say(finding.TraceRestart, &rec, finding.Finding{
@@ -122,6 +133,42 @@ func (v *verifier) row(rec segment.Record, row *Row) {
 		})
 	}
 }
+
+// gapHint points to the manifest that explains a gap, if one does.
+func (v *verifier) gapHint(s *Stream) string {
+	for _, account := range v.stats.Accounts {
+		if n := account.Refused(s.ID); n > 0 {
+			return fmt.Sprintf("%s says that the recorder refused %s of this rank, which have counters and no rows: see rejected there", account.Path, plural(n, "message"))
+		}
+	}
+	return "" // that of the rule
+}
+
+func plural(n uint64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// pauseText says what nobody was there to record, and since when: the recorder before ended
+// some time after its last row, and only its manifest says when.
+func (v *verifier) pauseText(s *Stream, p *pause) string {
+	from, killed := p.from, ""
+	for _, account := range v.stats.Accounts {
+		before := account.Previous
+		if before == nil || before.UpdatedUnixMS < p.from || before.UpdatedUnixMS > p.to {
+			continue
+		}
+		if from = before.UpdatedUnixMS; before.State == "recording" {
+			killed = "; the recorder before was killed, which can cost its last second"
+		}
+	}
+	return fmt.Sprintf("%s of rank %d of producer %s published while no recorder ran (%s - %s)%s",
+		plural(uint64(p.missing), "message"), s.ID.Rank, s.ID.Producer, clockText(from), clockText(p.to), killed)
+}
+
+func clockText(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 func messages(n int64) string {
 	if n == 1 {
@@ -171,6 +218,13 @@ func (v *verifier) note(rec *segment.Record, w way) {
 	}
 }
 
+func (v *verifier) failure(err error) {
+	v.tally.failure(err)
+	if name, ok := segment.Parse(failureOf(err)); ok && errors.Is(err, fs.ErrNotExist) {
+		v.forget(name.Series())
+	}
+}
+
 func (v *verifier) bad(rec segment.Record, fault *RowError) {
 	v.line(rec.Source)
 	v.tally.bad(rec, fault)
@@ -179,6 +233,7 @@ func (v *verifier) bad(rec segment.Record, fault *RowError) {
 
 func (v *verifier) hole(rec segment.Record) {
 	v.tally.hole(rec)
+	v.marked[rec.Source] = true
 	if rec.Hole.Fault == segment.LongLine {
 		v.line(rec.Source)
 		v.say(finding.TraceRow, &rec, finding.Finding{Rank: finding.NoRank, Message: fmt.Sprintf("a line of more than %d MiB", segment.MaxLine>>20)})
@@ -199,6 +254,8 @@ func HoleText(h *segment.Hole) string {
 		behind = "; nothing readable follows"
 	}
 	switch h.Fault {
+	case segment.Deleted:
+		return deletedText(h)
 	case segment.LongLine:
 		return fmt.Sprintf("a line of more than %d MiB is left out", segment.MaxLine>>20)
 	case segment.Cut:
@@ -210,23 +267,51 @@ func HoleText(h *segment.Hole) string {
 	}
 }
 
-// files looks at the files as a whole: those without rows, the gaps between indices, and
-// what manifests name.
-func (v *verifier) files(sources []*segment.Source, manifests []string) {
+// deletedText says what was deleted before it was read.
+func deletedText(h *segment.Hole) string {
+	switch {
+	case h.Segments > 1:
+		return fmt.Sprintf("%d segments from this one on were deleted before they were read", h.Segments)
+	case h.Offset > 0:
+		return fmt.Sprintf("the segment was deleted before it was read to its end: what was written to it behind byte %d is not read", h.Offset)
+	default:
+		return "the segment was deleted before it was read"
+	}
+}
+
+// files looks at the files as a whole: those without rows, and the gaps between indices.
+func (v *verifier) files(sources []*segment.Source) {
 	v.rows[v.source] += v.lines
+	there := v.shelves()
+	gone := v.vanished(there)
 	bySeries := map[string][]*segment.Source{}
 	for _, s := range sources {
-		if v.rows[s] == 0 && !v.failed(s) {
-			v.out.Add(finding.Finding{Rule: finding.TraceEmpty, File: s.Path, Offset: -1, Rank: finding.NoRank, Message: "the file has no rows"})
-		}
 		if s.Segment() {
 			bySeries[s.Name.Series()] = append(bySeries[s.Name.Series()], s)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(bySeries)) {
-		v.indices(bySeries[name])
+	for _, s := range sources {
+		if v.rows[s] == 0 && !v.failed(s) && !gone[s.Path] && !v.begun(s, bySeries[s.Name.Series()]) {
+			v.out.Add(finding.Finding{Rule: finding.TraceEmpty, File: s.Path, Offset: -1, Rank: finding.NoRank, Message: "the file has no rows"})
+		}
 	}
-	v.manifests(bySeries, manifests)
+	for _, name := range slices.Sorted(maps.Keys(bySeries)) {
+		v.indices(bySeries[name], there)
+	}
+	v.manifests(there)
+}
+
+// begun tells whether a file without rows is what a recorder that is running, or was
+// killed, had just created: the newest of a series that has rows, and without a byte when it
+// was read.
+func (v *verifier) begun(s *segment.Source, list []*segment.Source) bool {
+	if len(list) < 2 || list[len(list)-1] != s || v.marked[s] {
+		return false
+	}
+	return slices.ContainsFunc(v.stats.Accounts, func(a *Account) bool {
+		prefix, ok := segment.ManifestPrefix(a.Path)
+		return ok && a.State == "recording" && prefix == filepath.Clean(s.Name.Prefix)
+	})
 }
 
 // failed tells whether a file could not be read.
@@ -234,11 +319,13 @@ func (v *verifier) failed(s *segment.Source) bool {
 	return slices.ContainsFunc(v.stats.Failures, func(err error) bool { return failureOf(err) == s.Path })
 }
 
-// indices looks for holes among the segments of a series. Those before the first one are
-// what retention deletes.
-func (v *verifier) indices(list []*segment.Source) {
+// indices looks for holes among the segments of a series. Those before the first one that
+// is there are what retention deletes.
+func (v *verifier) indices(list []*segment.Source, there *shelves) {
 	for i, s := range list[1:] {
-		from, to := list[i].Name.Index+1, s.Name.Index
+		// A link that is older than all segments is no segment that was kept, and one that was
+		// deleted while this reads was not, either.
+		from, to := max(list[i].Name.Index+1, there.lowest(s.Name)), s.Name.Index
 		missing := missingOf(s.Name, from, to)
 		if missing == 0 {
 			continue
@@ -257,6 +344,9 @@ const maxLook = 10_000
 // missingOf returns how many of the indices from up to to are no files: they may be there
 // without having been named.
 func missingOf(n segment.Name, from, to uint64) (missing uint64) {
+	if from >= to {
+		return 0
+	}
 	if to-from > maxLook {
 		return to - from
 	}
@@ -298,7 +388,7 @@ func (v *verifier) warnings(stats *Stats) {
 		if s.wallOdd > 0 {
 			v.out.Add(finding.Finding{
 				Rule: finding.TraceWallTime, File: s.wallOddFile, Line: int(s.wallOddLine), Column: 1, Offset: -1, Rank: rankOf(s.ID.Rank),
-				Message: fmt.Sprintf("rank %d of producer %s has %s with a wall time that no forward pass has, this one %g s", s.ID.Rank, s.ID.Producer, oddRows(s.wallOdd), s.wallOddTime),
+				Message: fmt.Sprintf("rank %d of producer %s has %s with a wall time that no forward pass has, this one %g s", s.ID.Rank, s.ID.Producer, plural(s.wallOdd, "row"), s.wallOddTime),
 			})
 		}
 	}

@@ -223,6 +223,12 @@ func TestService(t *testing.T) {
 	if d, err := time.ParseDuration(found["TimeoutStopSec"]); err != nil || d < 6*time.Second {
 		t.Errorf("the recorder has %q to stop in, and takes up to five seconds", found["TimeoutStopSec"])
 	}
+	if sidecar := string(readDeployed(t, "kubernetes/sidecar.yaml")); !strings.Contains(sidecar, "- --mode="+vars["DYN_FPM_MODE"]+"\n") {
+		t.Errorf("the examples record in different modes, here %s", vars["DYN_FPM_MODE"])
+	}
+	if d, err := time.ParseDuration(found["RestartSec"]); err != nil || d < 10*time.Second || found["SuccessExitStatus"] != "1" {
+		t.Errorf("it is restarted after %q, with success %q", found["RestartSec"], found["SuccessExitStatus"])
+	}
 	if found["KillSignal"] != "SIGTERM" || found["RestartPreventExitStatus"] != "2" || found["EnvironmentFile"] != "/etc/fpm/trace.env" {
 		t.Errorf("%+v", found)
 	}
@@ -390,6 +396,32 @@ func TestDashboard(t *testing.T) {
 		if !used[name] && name != "fpm_build_info" {
 			t.Errorf("no panel shows %s", name)
 		}
+	}
+}
+
+// The job that the alerts name is the one that scrapes, at the address of the service.
+func TestScrape(t *testing.T) {
+	var file struct {
+		ScrapeConfigs []struct {
+			JobName        string                       `yaml:"job_name"`
+			ScrapeInterval string                       `yaml:"scrape_interval"`
+			StaticConfigs  []struct{ Targets []string } `yaml:"static_configs"`
+		} `yaml:"scrape_configs"`
+	}
+	d := yaml.NewDecoder(bytes.NewReader(readDeployed(t, "prometheus/scrape.yaml")))
+	d.KnownFields(true)
+	if err := d.Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+	job := file.ScrapeConfigs[0]
+	for _, name := range []string{"prometheus/fpm-trace.rules.yaml", "kubernetes/sidecar.yaml"} {
+		if text := string(readDeployed(t, name)); !strings.Contains(text, `job="`+job.JobName+`"`) && !strings.Contains(text, "replacement: "+job.JobName+" ") {
+			t.Errorf("%s knows no job %s", name, job.JobName)
+		}
+	}
+	target := job.StaticConfigs[0].Targets[0]
+	if !strings.Contains(string(readDeployed(t, "systemd/fpm-trace.service")), "--metrics-listen "+target+" ") {
+		t.Errorf("nothing listens at %s", target)
 	}
 }
 

@@ -79,6 +79,9 @@ The limits of size and number are for each producer, of text before compression.
 	return cmd
 }
 
+// maxCount bounds what is counted, far beyond any fleet.
+const maxCount = 1e9
+
 // check refuses values that mean nothing.
 func (f *capacityFlags) check() error {
 	switch {
@@ -90,6 +93,8 @@ func (f *capacityFlags) check() error {
 		return usage("--passes, --row-bytes and --compression are numbers above 0, up to 1e9")
 	case f.ranks == 0 || f.producers == 0 || f.rollBytes == 0 || f.maxSegments == 0:
 		return usage("--ranks, --producers, --roll-bytes and --max-segments are at least 1")
+	case f.ranks > maxCount || f.producers > maxCount || f.maxSegments > maxCount:
+		return usage("--ranks, --producers and --max-segments are at most 1000000000")
 	}
 	return nil
 }

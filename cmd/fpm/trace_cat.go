@@ -28,7 +28,11 @@ the report on standard error. Filters and --fpm leave lines out that are no vali
 and say how many; without them every line is written.
 
 With --follow it waits for more, also across rolls and for producers that come later,
-until it is interrupted, which is no failure then.
+until it is interrupted, which is no failure then. It says so when segments were deleted
+before it had read them.
+
+A last member that is cut off, as a recorder leaves it that was killed, is told of, also
+with --quiet, and is no failure. Damage is one: the status is 1.
 
 ` + traceInputs,
 		Example: `  fpm trace cat /tmp/dynamo-fpm | jq .event.fpm.wall_time
@@ -93,6 +97,7 @@ func (a *app) traceCat(cmd *cobra.Command, args []string, opt trace.CatOptions) 
 
 func (a *app) traceFollow(cmd *cobra.Command, args []string, opt trace.CatOptions) error {
 	opt.Warn = func(err error) { a.warn(exitcode.From(err).Error()) }
+	opt.Lost = func(t trace.Torn) { a.lost(tracestats.NotRead([]trace.Torn{t}, 1, 0)) }
 	ticker := time.NewTicker(segment.PollInterval)
 	defer ticker.Stop()
 	copied, err := trace.Follow(cmd.Context(), a.stdout, args, opt, ticker.C)
@@ -111,15 +116,52 @@ func (a *app) copied(cmd *cobra.Command, c *trace.Copied, failures []error) erro
 	if c.Read() == 0 {
 		emptyTrace(out, "there is no row to write")
 	}
+	damaged(out, c)
 	r := traceReport(cmd, out, failures)
 	r.Details = report.Object{
 		{Key: "rows", Value: c.Lines}, {Key: "rows_left_out", Value: c.Skipped}, {Key: "invalid_rows", Value: c.BadRows},
 		{Key: "damaged", Value: c.Holes}, {Key: "torn", Value: tracestats.Torn(c.Torn)},
 	}
 	if a.opts.format == report.Text {
-		for _, line := range tracestats.NotRead(c.Torn, c.Holes, c.BadRows) {
+		if c.Lines == 0 && c.Skipped > 0 {
+			a.warn(fmt.Sprintf("0 of %s match", count(int(c.Skipped), "row", "rows")))
+		}
+		a.lost(tracestats.NotRead(tolerated(c), c.Holes-c.Damaged-c.Deleted, 0))
+		for _, line := range tracestats.NotRead(nil, 0, c.BadRows) {
 			a.warn(line)
 		}
 	}
 	return a.finishAside(r)
+}
+
+// lost tells of rows that are not among those that were written. --quiet silences warnings,
+// but not that data is lost.
+func (a *app) lost(lines []string) {
+	for _, line := range lines {
+		fmt.Fprintf(a.stderr, "fpm: warning: %s\n", report.Escape(line))
+	}
+}
+
+// tolerated returns the holes that are neither findings nor told of before.
+func tolerated(c *trace.Copied) (torn []trace.Torn) {
+	for _, t := range c.Torn {
+		if !trace.Damage(&t.Hole) && t.Fault != segment.Deleted {
+			torn = append(torn, t)
+		}
+	}
+	return torn
+}
+
+// damaged adds findings about damage: what was written is not all that was recorded.
+func damaged(out *finding.Collector, c *trace.Copied) {
+	left := c.Damaged
+	for _, t := range c.Torn {
+		if trace.Damage(&t.Hole) {
+			left--
+			out.Add(finding.Finding{Rule: finding.TraceTorn, File: t.File, Offset: -1, Rank: finding.NoRank, Message: trace.HoleText(&t.Hole)})
+		}
+	}
+	if left > 0 {
+		out.Add(finding.Finding{Rule: finding.TraceTorn, Offset: -1, Rank: finding.NoRank, Message: fmt.Sprintf("%d more parts of files are damaged; fpm trace verify lists them", left)})
+	}
 }

@@ -64,6 +64,15 @@ func (a *app) tracePorts(cmd *cobra.Command, dpSize int) error {
 	return a.finish(portsReport(block, ephemeral, err))
 }
 
+// freeBase says which base ports have room for a block.
+func freeBase(block, ephemeral trace.Ports) string {
+	highest := trace.HighestBase(block, ephemeral)
+	if highest == 0 {
+		return "none: the range begins too low"
+	}
+	return fmt.Sprintf("%d or lower", highest)
+}
+
 // portsReport judges the ports of publishers. Unknown is why the ephemeral range is not
 // known, nil when it is.
 func portsReport(block, ephemeral trace.Ports, unknown error) *report.Report {
@@ -75,7 +84,7 @@ func portsReport(block, ephemeral trace.Ports, unknown error) *report.Report {
 		summary = fmt.Sprintf("FPM ports %s are outside of this host's ephemeral port range %s", block, ephemeral)
 		known = ephemeral.String()
 		if warning := trace.EphemeralOverlap(block, ephemeral); warning != "" {
-			out.Add(finding.Finding{Rule: finding.TracePorts, Rank: finding.NoRank, Offset: -1, Message: warning})
+			out.Add(finding.Finding{Rule: finding.TracePorts, Rank: finding.NoRank, Offset: -1, Message: warning, Expected: freeBase(block, ephemeral), Actual: fmt.Sprint(block.First)})
 		}
 	}
 	r := report.New("trace ports", out.Findings(), out.Errors(), out.Warnings())

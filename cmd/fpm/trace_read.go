@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -167,7 +168,8 @@ status is 1 when something is, with findings that say what and where.
 A capture is whole when nothing is missing of what its publishers numbered between the
 first row of a rank and its last. What they dropped before they numbered it, or sent
 before and after, cannot be seen. Only full captures can be shown to be whole. A counter
-that goes back is a restart, not a gap.
+that goes back is a restart, not a gap; what was published while no recorder ran, which
+the rows and the manifest tell, is neither, and only warned of.
 
 Where a recorder's manifest lies beside the segments, those that it names must be there
 unless newer ones have displaced them.
@@ -226,10 +228,11 @@ func (a *app) traceVerify(cmd *cobra.Command, args []string, opt trace.VerifyOpt
 	r.Details = report.Object{
 		{Key: "files", Value: stats.Files}, {Key: "rows", Value: stats.Rows}, {Key: "streams", Value: len(stats.Streams)},
 		{Key: "full_rows", Value: all.Full}, {Key: "sampled_rows", Value: all.Sampled}, {Key: "missing", Value: all.Missing},
+		{Key: "refused", Value: refusedOfAll(stats)}, {Key: "unrecorded", Value: all.Unrecorded},
 		{Key: "restarts", Value: all.Restarts}, {Key: "torn", Value: stats.Holes}, {Key: "recorder", Value: recorders(stats)},
 	}
 	r.Summary = verified(stats, &all)
-	r.Body = strings.Join(accounts(stats), "\n")
+	r.Body = strings.Join(slices.Concat(verifiedTable(stats), absent(stats), accounts(stats)), "\n")
 	return a.finish(r)
 }
 
@@ -237,10 +240,91 @@ func (a *app) traceVerify(cmd *cobra.Command, args []string, opt trace.VerifyOpt
 func verified(stats *trace.Stats, all *trace.Stream) string {
 	text := fmt.Sprintf("%s of %s in %s: every row is valid, every member whole",
 		count(int(stats.Rows), "row", "rows"), count(len(stats.Streams), "stream", "streams"), count(stats.Files, "file", "files"))
-	if all.Full == all.Rows && stats.Others == 0 {
-		return text + ", no counter missing between the first row of a rank and its last"
+	full := 0
+	for _, s := range stats.Streams {
+		if s.Complete() {
+			full++
+		}
 	}
-	return text + "; whether rows are missing only a full capture can show"
+	between := "between the first row of a rank and its last"
+	if all.Unrecorded > 0 {
+		between += fmt.Sprintf(", but for %d published while no recorder ran", all.Unrecorded)
+	}
+	switch {
+	case full == len(stats.Streams) && stats.Others == 0:
+		return text + ", no counter missing " + between
+	case full > 0:
+		return text + fmt.Sprintf(", no counter missing of %s %s; whether rows of the others are missing only a full capture can show",
+			count(full, "full stream", "full streams"), between)
+	default:
+		return text + "; whether rows are missing only a full capture can show"
+	}
+}
+
+// maxVerified is how many streams are listed for people.
+const maxVerified = 64
+
+// verifiedTable sums up the findings in a line for each stream.
+func verifiedTable(stats *trace.Stats) []string {
+	if len(stats.Streams) == 0 {
+		return nil
+	}
+	t := table{left: 1}
+	t.add("producer", "rank", "mode", "rows", "missing (runs)", "refused", "not recorded", "restarts")
+	for _, s := range stats.Streams[:min(len(stats.Streams), maxVerified)] {
+		missing, mode := "-", tracestats.CaptureMode(s)
+		if s.Complete() {
+			missing = fmt.Sprintf("%d (%d)", s.Missing, s.GapRuns)
+		}
+		if mode == "" {
+			mode = "-"
+		}
+		t.add(tracestats.Name(s), fmt.Sprint(s.ID.Rank), mode, fmt.Sprint(s.Rows), missing,
+			fmt.Sprint(refusedOf(stats, s)), fmt.Sprint(s.Unrecorded), fmt.Sprint(s.Restarts))
+	}
+	lines := t.lines()
+	if left := len(stats.Streams) - maxVerified; left > 0 {
+		lines = append(lines, fmt.Sprintf("and %s", count(left, "more stream", "more streams")))
+	}
+	return lines
+}
+
+// refusedOf returns how many of a stream's missing messages the recorder refused, as far
+// as its manifest says.
+func refusedOf(stats *trace.Stats, s *trace.Stream) (n uint64) {
+	for _, m := range stats.Accounts {
+		n += m.Refused(s.ID)
+	}
+	return min(n, s.Missing)
+}
+
+// refusedOfAll is refusedOf for all streams.
+func refusedOfAll(stats *trace.Stats) (n uint64) {
+	for _, s := range stats.Streams {
+		n += refusedOf(stats, s)
+	}
+	return n
+}
+
+// absent says where missing messages went, as far as it is known.
+func absent(stats *trace.Stats) []string {
+	all := stats.Total()
+	if all.Missing == 0 {
+		return nil
+	}
+	const elsewhere = "dropped by the publisher or lost on the way"
+	text := fmt.Sprintf("%s absent: ", count(int(all.Missing), "message", "messages"))
+	n := refusedOfAll(stats)
+	switch {
+	case len(stats.Accounts) == 0:
+		return []string{text + elsewhere + ", or by the recorder, whose manifest is not here"}
+	case n == 0:
+		return []string{text + elsewhere + ", or by the recorder if its manifest says so"}
+	case n < all.Missing:
+		return []string{text + fmt.Sprintf("%d were refused, see the manifest; the others %s", n, elsewhere)}
+	default:
+		return []string{text + "all were refused, see the manifest"}
+	}
 }
 
 // recorders is what the manifests beside the segments say.

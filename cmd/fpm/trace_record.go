@@ -45,8 +45,9 @@ written, within five seconds. The status is then 0; 1 when nothing was received 
 3 when something received could not be written, or --require-first was not met. A second
 signal, a second later or of another kind, ends it at once.
 
-A flag beats its variable. A switch that is off (--no-fpm-trace, or a false
-` + trace.EnvTrace + ` without --fpm-trace) records nothing, with status 0.`
+A flag beats its variable. A switch that is off (--no-fpm-trace, or ` + trace.EnvTrace + `
+set to 0, false, off or no, without --fpm-trace) records nothing, with status 0; unset,
+1, true, on and yes record. A variable that is set and empty is invalid: unset it.`
 
 const traceRecordExample = `  # the two ranks of a worker on this host, every forward pass
   fpm trace record --ranks 0-1 --mode full -o /var/lib/fpm/run1
@@ -116,6 +117,7 @@ func (a *app) traceRecord(cmd *cobra.Command, flags recordFlags) error {
 	if err := allFaults(err, more); err != nil {
 		return err
 	}
+	defer a.bePatient(cmd.Context())()
 	a.warnOfPorts(cmd, flags, policy, endpoints)
 	a.beModest()
 	line := &liveLine{a: a}
@@ -145,7 +147,7 @@ func (a *app) traceRecord(cmd *cobra.Command, flags recordFlags) error {
 // there, and not to run for each few MiB.
 const (
 	recordGC     = 100
-	recordMemory = 112 << 20
+	recordMemory = 100 << 20
 )
 
 // beModest makes the process one that is little noticed beside an engine. One processor is
@@ -157,6 +159,32 @@ func (a *app) beModest() {
 	debug.SetMemoryLimit(recordMemory)
 	if a.getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1)
+	}
+}
+
+// errUnread is the error of a report that nobody reads.
+var errUnread = errors.New("nobody reads it, so the report was given up; the manifest has all of it")
+
+// bePatient keeps the streams from stopping the recorder. What it returns is called at the
+// end: it waits for whoever reads them, but not for long once the context has ended.
+func (a *app) bePatient(ctx context.Context) (end func()) {
+	stdout, stderr := a.stdout.w, a.stderr
+	out, messages := &patient{w: stdout}, &patient{w: stderr, most: patientBytes}
+	a.stdout.w, a.stderr = out, messages
+	return func() {
+		now := make(chan struct{})
+		close(now)
+		if done, _ := messages.flush(now, stderrWithin); done { // with standard error gone there is nowhere left to say so
+			a.stderr = stderr
+		}
+		done, err := out.flush(ctx.Done(), stdoutWithin)
+		if !done {
+			err = errUnread
+		}
+		if a.stdout.err == nil {
+			a.stdout.err = err
+		}
+		a.stdout.w = stdout
 	}
 }
 
@@ -197,6 +225,9 @@ func (f *recordFlags) check(cmd *cobra.Command, policy trace.Policy) (endpoints 
 		if err := checkListen(f.metricsListen); err != nil {
 			faults = append(faults, "--metrics-listen: "+err.Error())
 		}
+	}
+	if dir := policy.Output; strings.HasSuffix(dir, "/") {
+		faults = append(faults, fmt.Sprintf("--output %s is a directory; add a name: %srun", dir, dir))
 	}
 	endpoints, more := f.sources(cmd, policy)
 	return endpoints, append(faults, more...)
@@ -253,13 +284,18 @@ func repeated(list []subscribe.Endpoint) (faults []string) {
 
 // warnOfPorts warns of ports at which no publisher will be, or not always.
 func (a *app) warnOfPorts(cmd *cobra.Command, flags recordFlags, policy trace.Policy, endpoints []subscribe.Endpoint) {
+	ephemeral, err := trace.EphemeralPorts()
+	known := err == nil
+	if known {
+		a.warnOfEphemeral(endpoints[:len(flags.endpoints)], ephemeral)
+	}
 	ranks, err := artifact.ParseRanks(flags.ranks)
 	if err != nil || !flags.ranged(cmd) {
 		return
 	}
 	size := slices.Max(ranks) + 1
 	for _, e := range endpoints[:len(flags.endpoints)] {
-		if host, port, ok := tcp(e.Address); ok && host == flags.host {
+		if host, port, ok := tcp(e.Address); ok && sameHost(host, flags.host) {
 			if text := trace.NotAPublisher(port, policy.BasePort, size); text != "" {
 				a.warn(e.Address + ": " + text)
 			}
@@ -269,13 +305,30 @@ func (a *app) warnOfPorts(cmd *cobra.Command, flags recordFlags, policy trace.Po
 		return // the range is this host's
 	}
 	block, err := trace.BlockPorts(policy.BasePort, size)
-	if err != nil {
+	if err != nil || !known {
 		return
 	}
-	if ephemeral, err := trace.EphemeralPorts(); err == nil {
-		if text := trace.EphemeralOverlap(block, ephemeral); text != "" {
-			a.warn(text)
+	if text := trace.EphemeralOverlap(block, ephemeral); text != "" {
+		a.warn(text + " For these ports that is " + freeBase(block, ephemeral) + ".")
+	}
+}
+
+// warnOfEphemeral warns, once, of explicit endpoints on this host whose ports outbound
+// connections can take.
+func (a *app) warnOfEphemeral(endpoints []subscribe.Endpoint, ephemeral trace.Ports) {
+	const shown = 8
+	var addresses []string
+	for _, e := range endpoints {
+		if host, port, ok := tcp(e.Address); ok && local(host) && ephemeral.Contains(port) {
+			addresses = append(addresses, e.Address)
 		}
+	}
+	if n := len(addresses); n > shown {
+		addresses = append(addresses[:shown], fmt.Sprintf("and %d more", n-shown))
+	}
+	if len(addresses) > 0 {
+		a.warn(fmt.Sprintf("%s: in this host's ephemeral port range %s; an outbound connection can take such a port first and the publisher bind then fails"+
+			" intermittently. Have publishers bind ports below %d.", strings.Join(addresses, ", "), ephemeral, ephemeral.First))
 	}
 }
 
@@ -287,6 +340,16 @@ func tcp(address string) (host string, port int, ok bool) {
 	}
 	port, err = strconv.Atoi(u.Port())
 	return u.Hostname(), port, err == nil
+}
+
+// sameHost tells whether two hosts are one for certain. All that are this one are.
+func sameHost(a, b string) bool {
+	a, b = strings.Trim(a, "[]"), strings.Trim(b, "[]")
+	if local(a) && local(b) || strings.EqualFold(a, b) {
+		return true
+	}
+	x, y := net.ParseIP(a), net.ParseIP(b)
+	return x != nil && x.Equal(y)
 }
 
 // local tells whether a host is this one for certain.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,6 +58,31 @@ func TestRecordDiskFull(t *testing.T) {
 	}
 }
 
+// A recording that ends while the disk is full leaves whole members, and no part of one.
+func TestRecordEndsOnFullDisk(t *testing.T) {
+	t.Parallel()
+	fpm, small, sockets := program(t), mount(t, "256k"), filepath.Join(t.TempDir(), "s")
+	r := startRecord(t, fpm, small, "--ipc-base", sockets, "--mode", "full")
+	r.stderr.has(t, "nothing received", 1) // so the first manifest is there
+	if err := os.WriteFile(filepath.Join(small, "ballast"), make([]byte, 160<<10), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	startFleet(t, fpm, sockets, "--rate", "2000")
+	r.stderr.has(t, "writing failed", 1)
+	segment := filepath.Join(small, "t.w.000000.jsonl.gz")
+	whole := func() {
+		t.Helper()
+		if last := map[float64]float64{}; !rowsOf(t, segment, last) || len(last) == 0 {
+			t.Errorf("the segment does not end with a whole member; last rows %v", last)
+		}
+	}
+	whole()
+	if status := r.stop(syscall.SIGTERM); status != 3 {
+		t.Errorf("exit status %d\n%s%s", status, r.stdout.String(), r.stderr)
+	}
+	whole()
+}
+
 // A place that has become read-only ends the recording, and says so.
 func TestRecordReadOnly(t *testing.T) {
 	t.Parallel()
@@ -84,5 +110,59 @@ func TestRecordReadOnly(t *testing.T) {
 	}
 	if left := names(t, dir); !slices.Equal(left, []string{"t.manifest.json", "t.manifest.lock"}) {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// A pipe that nobody reads, standard error or standard output, stops neither the recording
+// nor its end.
+func TestRecordUnreadStreams(t *testing.T) {
+	t.Parallel()
+	fpm := program(t)
+	for _, name := range []string{"stdout", "stderr"} {
+		dir, sockets := t.TempDir(), filepath.Join(t.TempDir(), "s")
+		unread, full, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unread.Close()
+		defer full.Close()
+		fillPipe(t, full)
+		cmd := exec.Command(fpm, "trace", "record", "-o", filepath.Join(dir, "t"), "--ipc-base", sockets, "--ranks", "0-1", "--mode", "full")
+		if name == "stdout" {
+			cmd.Stdout = full
+		} else {
+			cmd.Stderr = full
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		r := &recording{t: t, dir: dir, stderr: newLog(), cmd: cmd}
+		fleet := exec.Command(fpm, "simulate", "stream", "--ipc-base", sockets, "--load", "steady", "--worker-id", "w", "--quiet", "--rate", "200", "--for", "5s")
+		if err := fleet.Run(); err != nil {
+			t.Fatal(err)
+		}
+		status, want := r.stop(syscall.SIGTERM), map[string]int{"stdout": 3, "stderr": 0}[name]
+		if m := r.manifest(); status != want || !m.Complete || m.Totals.Received < 500 || m.Totals.Written != m.Totals.Received {
+			t.Errorf("%s: exit status %d, %+v", name, status, m)
+		}
+	}
+}
+
+// fillPipe writes to a pipe until it takes no more.
+func fillPipe(t *testing.T, full *os.File) {
+	t.Helper()
+	fd := int(full.Fd())
+	if err := unix.SetNonblock(fd, true); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := unix.Write(fd, make([]byte, 1024)); errors.Is(err, unix.EAGAIN) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.SetNonblock(fd, false); err != nil {
+		t.Fatal(err)
 	}
 }

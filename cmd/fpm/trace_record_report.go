@@ -87,11 +87,15 @@ func recordText(m *record.Manifest) string {
 	for _, line := range recordLosses(m) {
 		fmt.Fprintln(&b, line)
 	}
-	complete := "complete"
-	if !m.Complete {
-		complete = "not complete"
+	fmt.Fprintf(&b, "manifest: %s", m.Path())
+	switch {
+	case !m.Saved():
+		fmt.Fprint(&b, " (not complete, and could not be written: this list is the only record)")
+	case !m.Complete:
+		fmt.Fprint(&b, " (not complete)")
+	case t.Received > 0:
+		fmt.Fprint(&b, " (complete)")
 	}
-	fmt.Fprintf(&b, "manifest: %s (%s)", m.Path(), complete)
 	return b.String()
 }
 
@@ -138,7 +142,7 @@ func recordLosses(m *record.Manifest) (lines []string) {
 	}
 	for _, e := range m.Endpoints {
 		if !e.Delivered {
-			lines = append(lines, e.Address+" delivered nothing")
+			lines = append(lines, e.Address+" delivered nothing: "+undelivered(e))
 		}
 		var reasons []string
 		for _, reason := range slices.Sorted(maps.Keys(e.Rejected)) {
@@ -153,15 +157,29 @@ func recordLosses(m *record.Manifest) (lines []string) {
 	}
 	add(t.Thinned, "%d payloads were left out by sampling", t.Thinned)
 	add(t.Surplus, "%d payloads came when there were enough rows", t.Surplus)
-	add(t.Missing, "%d messages are missing by their numbers, in %s: lost between publisher and recorder", t.Missing, count(int(t.Gaps), "gap", "gaps"))
+	add(t.Missing, "%d messages are missing by their numbers, in %s: dropped by the publisher or lost on the way", t.Missing, count(int(t.Gaps), "gap", "gaps"))
 	add(t.QueueDrops, "lost here: %d payloads were overwritten while they waited to be written", t.QueueDrops)
 	add(t.DiskDrops, "lost here: %d payloads could not be written", t.DiskDrops)
 	add(t.Crowded, "lost here: %d payloads were of new workers when there were too many", t.Crowded)
 	add(t.Pending, "lost here, or not seen to be written: %d payloads", t.Pending)
-	if t.Lost()+t.Pending == 0 {
+	if t.Lost()+t.Pending == 0 && t.Received > 0 {
 		lines = append(lines, "nothing that was received is lost; what was dropped before it was numbered, or outside of this time, cannot be seen from here")
 	}
 	return lines
+}
+
+// undelivered says why an endpoint delivered nothing.
+func undelivered(e record.EndpointState) string {
+	switch {
+	case e.Connected && len(e.Rejected) > 0:
+		return "every message was refused"
+	case e.Connected:
+		return "it was connected, and nothing was published"
+	case e.Failure != "":
+		return report.Escape(e.Failure)
+	default:
+		return "the time was too short to connect"
+	}
 }
 
 // liveLine writes what operators should know to standard error, and, on a terminal, how

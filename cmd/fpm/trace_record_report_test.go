@@ -14,7 +14,7 @@ func TestRecordReport(t *testing.T) {
 	m := &record.Manifest{State: record.Stopped, RecordedMS: 61_000, Mode: "full"}
 	m.Totals.Received, m.Totals.Written, m.Totals.QueueDrops, m.Totals.Missing, m.Totals.Gaps = 10, 7, 3, 2, 1
 	for i := range 500 {
-		m.Endpoints = append(m.Endpoints, record.EndpointState{Address: fmt.Sprint("tcp://h:", i)})
+		m.Endpoints = append(m.Endpoints, record.EndpointState{Address: fmt.Sprint("tcp://h:", i), Failure: "connection refused"})
 		m.Producers = append(m.Producers, record.Producer{
 			ProducerID: "\x1b[31m" + strings.Repeat("x\n", 200), Streams: []record.Stream{{Rank: int64(i)}},
 		})
@@ -27,7 +27,7 @@ func TestRecordReport(t *testing.T) {
 		t.Errorf("a terminal would obey this: %q", text)
 	}
 	for _, want := range []string{
-		"recorded 500 ranks of 500 producers for 1m1s, full mode: 7 rows", "and 436 more ranks", "tcp://h:0 delivered nothing",
+		"recorded 500 ranks of 500 producers for 1m1s, full mode: 7 rows", "and 436 more ranks", "tcp://h:0 delivered nothing: connection refused",
 		"lost here: 3 payloads were overwritten", "2 messages are missing by their numbers, in 1 gap", "(not complete)",
 	} {
 		if !strings.Contains(text, want) {
@@ -36,6 +36,16 @@ func TestRecordReport(t *testing.T) {
 	}
 	if strings.Contains(text, "nothing that was received is lost") {
 		t.Error("it says that nothing is lost")
+	}
+}
+
+// Of nothing there is nothing to say.
+func TestRecordReportOfNothing(t *testing.T) {
+	m := &record.Manifest{State: record.Stopped, Complete: true, Endpoints: []record.EndpointState{{Address: "tcp://h:1", Connected: true}, {Address: "tcp://h:2"}}}
+	text := recordText(m)
+	if strings.Contains(text, "nothing that was received is lost") || strings.Contains(text, "complete") ||
+		!strings.Contains(text, "tcp://h:1 delivered nothing: it was connected, and nothing was published\ntcp://h:2 delivered nothing: the time was too short") {
+		t.Error(text)
 	}
 }
 

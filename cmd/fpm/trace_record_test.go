@@ -389,7 +389,7 @@ func TestRecordThroughChange(t *testing.T) {
 	fpm, dir, port := program(t), t.TempDir(), ports(t, 1)
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	r := startRecord(t, fpm, dir, "--base-port", strconv.Itoa(port), "--mode", "full")
-	r.stderr.has(t, "there is no connection", 1) // it was started first, and says so
+	r.stderr.has(t, "nothing received for 3s: connection refused; the worker may not be up yet", 1) // it was started first, and says so
 	first := publish(t, "--base", "tcp://"+address, "--worker", "one", "--rate", "300", "--seconds", "60", "--warm", "0")
 	r.stderr.has(t, "messages come again", 1)
 	first.kill()
@@ -556,6 +556,26 @@ func TestRecordStopsInTime(t *testing.T) {
 	}
 	if err := json.Unmarshal(r.stdout.Bytes(), &report); err != nil || report.Status != "ok" || !report.Complete || report.Totals.Written != m.Totals.Written {
 		t.Errorf("%v: %s", err, r.stdout.String())
+	}
+}
+
+// timeout(1) and supervisors signal a process and then its group: the recorder gets the same
+// signal twice at once, and ends as cleanly as by one.
+func TestRecordSignalledTwice(t *testing.T) {
+	t.Parallel()
+	r := startRecord(t, program(t), t.TempDir(), "--ipc-base", "nobody", "--metrics-listen", "127.0.0.1:0")
+	r.stderr.has(t, "metrics at http://", 1)
+	_, rest, _ := strings.Cut(r.stderr.String(), "metrics at ")
+	url, _, _ := strings.Cut(rest, "/metrics")
+	get(t, url+"/healthz", func(status int, _ string) bool { return status == 200 })
+	// Three, since the kernel makes one of those that are not delivered so far.
+	for range 3 {
+		if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Fatal(err)
+		}
+	}
+	if status := r.status(); status != 1 || r.manifest().State != "stopped" {
+		t.Errorf("exit status %d, manifest %+v\n%s", status, r.manifest(), r.stderr)
 	}
 }
 

@@ -23,7 +23,8 @@ const traceStatsHelp = `Summarise a trace in a line for each producer and rank.
               a sampled one, marked *, a second of the recorded passes, for nobody
               knows the others
   queue       waiting requests, mean/max
-  gaps        missing counters (runs of them); only a full capture can tell
+  gaps        missing counters (runs of them); only a full capture can tell. They were
+              refused by the recorder, dropped by the publisher or lost on the way
   restarts    how often the counter went back
 
 What a sampled capture leaves out is not missing, so its gaps are not judged (-).

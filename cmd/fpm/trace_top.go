@@ -13,8 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/report"
 	"github.com/fpm-project/fpm/trace"
+	"github.com/fpm-project/fpm/trace/segment"
 	"github.com/fpm-project/fpm/trace/top"
 )
 
@@ -26,8 +28,12 @@ Without a path it subscribes to endpoints as trace record does: those of --endpo
 sockets behind --ipc-base, or the ranks of --ranks at --host and the base port. With
 paths, prefixes or patterns of segments it follows a trace as it is written.
 
+RATE/s is forward passes a second, PREF/s tokens of prompts a second, DEC/pass decode
+requests in a pass, KV their tokens. All are means over the last ten seconds.
+
 Without a terminal it prints a table once a second; with a machine format it prints
-nothing but the last one, as the report of the end.`
+nothing but the last one, as the report of the end. When endpoints brought nothing until
+--for was over, the status is 1.`
 
 // topFlags are the options of trace top: the endpoints are named as for trace record.
 type topFlags struct {
@@ -86,6 +92,10 @@ func (a *app) traceTop(cmd *cobra.Command, args []string, flags topFlags) error 
 	if err != nil {
 		return err
 	}
+	if _, err := segment.Find(args); len(args) > 0 && err != nil {
+		view.Empty = "no segments with that prefix yet"
+		a.warn(strings.Join(args, " ") + ": " + view.Empty)
+	}
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
 	if flags.duration > 0 {
@@ -106,7 +116,24 @@ func (a *app) traceTop(cmd *cobra.Command, args []string, flags topFlags) error 
 	if err := errors.Join(err, <-failed); err != nil {
 		return err
 	}
-	return a.finish(topReport(watch.snapshot(time.Now())))
+	r := topReport(watch.snapshot(time.Now()))
+	if flags.duration > 0 && len(args) == 0 {
+		nothingSeen(r)
+	}
+	return a.finish(r)
+}
+
+// nothingSeen makes a report one of failure when endpoints brought nothing in the time that
+// they were given, as trace record does.
+func nothingSeen(r *report.Report) {
+	if len(r.Items.Values) > 0 {
+		return
+	}
+	r.Fail(&exitcode.Error{
+		Code: exitcode.Rejected, Message: "nothing was received from any endpoint",
+		Hint: "the lines of the endpoints say why; 'fpm trace topologies' lists which workers publish",
+	})
+	r.Status = report.Rejected
 }
 
 // view returns how the table is to look.
@@ -202,10 +229,16 @@ func (a *app) showTables(ctx context.Context, w *watched, view top.View) error {
 func topReport(snap top.Snapshot) *report.Report {
 	items := report.Items{Key: "lines"}
 	for _, l := range snap.Lines {
-		items.Values = append(items.Values, struct {
+		// The names are those of trace stats where the meaning is.
+		item := struct {
 			top.Line
-			Silence float64 `json:"silence_seconds"`
-		}{l, l.Silence.Seconds()})
+			WallTime struct {
+				P50 float64 `json:"p50"`
+			} `json:"wall_time_s"`
+			Silence float64 `json:"silence_s"`
+		}{Line: l, Silence: l.Silence.Seconds()}
+		item.WallTime.P50 = l.Wall
+		items.Values = append(items.Values, item)
 	}
 	endpoints := snap.Endpoints
 	if endpoints == nil {

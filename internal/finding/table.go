@@ -606,8 +606,8 @@ var table = [...]Rule{
 	},
 	{
 		ID: TraceGap, Severity: Error, Level: Trace,
-		Purpose: "In a full capture the counters of a rank follow each other without a gap from its first row to its last or to a restart.",
-		Hint:    "messages were dropped by the publisher, the network or the recorder: the recorder's manifest says which it lost itself",
+		Purpose: "In a full capture the counters of a rank follow each other without a gap from its first row to its last, or to a restart of its publisher or recorder.",
+		Hint:    "they were dropped by the publisher or lost on the way, unless the recorder's manifest says that it refused or lost them itself",
 		Example: `"counter_id": 7 in the row behind "counter_id": 4`,
 	},
 	{
@@ -642,8 +642,8 @@ var table = [...]Rule{
 	},
 	{
 		ID: TraceRestart, Severity: Warning, Level: Trace,
-		Purpose: "Tells that a rank's counter went back: its publisher was restarted, and what it sent last before may be missing unseen.",
-		Hint:    "look for the worker's restart in its log; rows before and after are of two processes",
+		Purpose: "Tells that a rank's counter went back, because its publisher was restarted, and what it sent last before may be missing unseen; or that the recorder was restarted, and what was published while none ran was not recorded.",
+		Hint:    "see why it was restarted; what lies between the two lives is in no file and is not judged",
 		Example: `"counter_id": 0 in the row behind "counter_id": 4711`,
 	},
 	{

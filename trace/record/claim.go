@@ -15,23 +15,24 @@ import (
 const maxRecorders = 1000
 
 // claim locks a file, which it creates if need be. It returns nil when somebody else has
-// the lock or the file cannot be opened: in a common directory it may be another user's.
+// the lock, which is busy, or the file cannot be opened: in a common directory it may be
+// another user's.
 // A file system without locks has no owners; there the file itself is enough.
-func claim(path string) (*os.File, error) {
+func claim(path string) (lock *os.File, busy bool, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o644)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.EISDIR) {
-		return nil, nil
+		return nil, false, nil
 	} else if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	switch {
 	case err == nil, errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOLCK), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EINVAL):
-		return f, nil
+		return f, false, nil
 	case errors.Is(err, syscall.EWOULDBLOCK):
-		return nil, f.Close()
+		return nil, true, f.Close()
 	default:
-		return nil, errors.Join(&fs.PathError{Op: "lock", Path: path, Err: err}, f.Close())
+		return nil, false, errors.Join(&fs.PathError{Op: "lock", Path: path, Err: err}, f.Close())
 	}
 }
 

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -33,6 +34,13 @@ func TestDiskFullForAWhile(t *testing.T) {
 	if c := b.Snapshot().Totals; c.Written != 1 || c.Pending != 1000 || c.DiskDrops != 0 {
 		t.Errorf("while it is full: %+v", c)
 	}
+	_, text := ask(t, b.Handler(), "/metrics")
+	if waiting := fmt.Sprintf("\nfpm_trace_pending_bytes %d\n", b.writer.buffered); b.writer.buffered == 0 || !strings.Contains(text, waiting) || !strings.Contains(text, "\nfpm_trace_write_errors_total 10\n") {
+		t.Errorf("while it is full the metrics lack %q or the errors:\n%s", waiting, text)
+	}
+	if status, text := ask(t, b.Handler(), "/healthz"); status != 200 || !strings.HasPrefix(text, "alive, but the files of 1 producers cannot be written") {
+		t.Errorf("/healthz: %d %s", status, text)
+	}
 	if n := strings.Count(b.warnings(), "writing failed"); n != 1 {
 		t.Errorf("%d warnings:\n%s", n, b.warnings())
 	}
@@ -40,6 +48,12 @@ func TestDiskFullForAWhile(t *testing.T) {
 	b.writer.finish()
 	if c := b.Snapshot().Totals; c.Written != 1001 || c.Lost() != 0 {
 		t.Errorf("when there is room again: %+v", c)
+	}
+	if status, text := ask(t, b.Handler(), "/healthz"); status != 200 || text != "ok\n" {
+		t.Errorf("/healthz: %d %s", status, text)
+	}
+	if _, text := ask(t, b.Handler(), "/metrics"); !strings.Contains(text, "\nfpm_trace_pending_bytes 0\n") {
+		t.Error("bytes wait when there is room again")
 	}
 	for i, r := range b.rows("w") {
 		if r.Event.FPM.Counter != int64(i) {
@@ -293,6 +307,9 @@ func TestTwoRecorders(t *testing.T) {
 		t.Fatal(err)
 	}
 	three := start()
+	if one.manifest.shared || !two.manifest.shared {
+		t.Error("who is not alone does not know")
+	}
 	if got := filepath.Base(three.manifest.path); got != "t.manifest.json" {
 		t.Errorf("the third has %s", got)
 	}
@@ -335,4 +352,33 @@ func FuzzPreviousManifest(f *testing.F) {
 			t.Errorf("%v, %+v", err, m.previous)
 		}
 	})
+}
+
+// Where the manifest cannot be written, nobody is told to read it.
+func TestLossErrorWithoutAManifest(t *testing.T) {
+	m := &Manifest{}
+	m.Totals.DiskDrops = 3
+	var e *exitcode.Error
+	if !errors.As(lossError(m, 3, true), &e) || !strings.Contains(e.Hint, "the manifest says which are lost") {
+		t.Errorf("%+v", e)
+	}
+	m.unsaved = true
+	if !errors.As(lossError(m, 3, true), &e) || !strings.Contains(e.Hint, "this list is the only record") || m.Saved() {
+		t.Errorf("%+v", e)
+	}
+}
+
+// The second recorder of a prefix says what that means.
+func TestSecondRecorderWarns(t *testing.T) {
+	opt := Options{Output: filepath.Join(t.TempDir(), "t")}
+	one, two := newBench(t, 1, opt), newBench(t, 1, opt)
+	if _, err := two.run().stop(); err != nil {
+		t.Fatal(err)
+	}
+	if text := two.warnings(); !strings.Contains(text, "another recorder writes to the prefix") || !strings.Contains(text, "manifest-2.json") {
+		t.Errorf("warnings: %s", text)
+	}
+	if _, err := one.run().stop(); err != nil || strings.Contains(one.warnings(), "another recorder") {
+		t.Errorf("%v, warnings: %s", err, one.warnings())
+	}
 }

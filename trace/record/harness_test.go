@@ -274,11 +274,13 @@ type faultFile struct {
 	path string
 }
 
-// WriteAt writes half of it when it fails, as a full disk does.
+// WriteAt writes half of it when it fails, as a full disk does, and says 0, as os.File does.
 func (f *faultFile) WriteAt(p []byte, at int64) (int, error) {
 	if err := f.f.ask(false, f.path); err != nil {
-		n, _ := f.File.WriteAt(p[:len(p)/2], at)
-		return n, &fs.PathError{Op: "write", Path: f.path, Err: err}
+		if _, err := f.File.WriteAt(p[:len(p)/2], at); err != nil {
+			return 0, err
+		}
+		return 0, &fs.PathError{Op: "write", Path: f.path, Err: err}
 	}
 	return f.File.WriteAt(p, at)
 }

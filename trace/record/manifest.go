@@ -68,8 +68,13 @@ type Manifest struct {
 	Endpoints []EndpointState `json:"endpoints"`
 	Producers []Producer      `json:"producers"`
 
-	path string
+	path    string
+	unsaved bool
 }
+
+// Saved tells whether the file at its path says the same. Where a disk is full it does not,
+// and an older one may be there.
+func (m *Manifest) Saved() bool { return !m.unsaved }
 
 // Path returns where the manifest is written to.
 func (m *Manifest) Path() string { return m.path }
@@ -114,12 +119,13 @@ type EndpointState struct {
 	Received  uint64            `json:"received"`  // valid payloads
 	Rejected  map[string]uint64 `json:"rejected"`  // messages by reason, those that occurred
 	Crowded   uint64            `json:"crowded_out"`
-	Silent    string            `json:"silent,omitempty"` // why nothing comes, as far as it can be told
+	Silent    string            `json:"silent,omitempty"`  // why nothing comes, as far as it can be told
+	Failure   string            `json:"failure,omitempty"` // why there is no connection
 }
 
 // Producer is the files of one producer and what went into them.
 type Producer struct {
-	ProducerID string   `json:"producer_id"`
+	ProducerID string   `json:"producer_id"`        // its beginning and its hash when it is longer than 1024 bytes
 	Disabled   string   `json:"disabled,omitempty"` // why nothing is written any more
 	Files      []string `json:"files"`              // base names of the newest, in order
 	FilesTotal int      `json:"files_total"`
@@ -129,8 +135,9 @@ type Producer struct {
 // Stream is one rank of a producer at one endpoint.
 type Stream struct {
 	Rank     int64  `json:"dp_rank"`
-	WorkerID string `json:"worker_id"`
+	WorkerID string `json:"worker_id"` // as the producer's id
 	Endpoint string `json:"endpoint"`
+	AlsoAt   string `json:"also_at,omitempty"` // endpoint at which the same worker and rank was alive when this began
 	Counts
 	Pending      uint64            `json:"pending"`
 	Rejected     map[string]uint64 `json:"rejected"` // messages by reason, refused at the endpoint while this stream was the one there
@@ -227,7 +234,7 @@ func (e *endpoint) state() EndpointState {
 	return EndpointState{
 		Address: e.address, Namespace: e.namespace, Component: e.component,
 		Connected: e.connected.Load(), Connects: e.connects.Load(), Delivered: e.delivered(),
-		Received: e.received.Load(), Crowded: e.crowded.Load(), Rejected: byReason(rejected), Silent: e.silence(),
+		Received: e.received.Load(), Crowded: e.crowded.Load(), Rejected: byReason(rejected), Silent: e.silence(), Failure: e.failure(),
 	}
 }
 
@@ -244,9 +251,11 @@ func byReason(counts [reasons]uint64) map[string]uint64 {
 
 // producers returns the streams by producer, with the files that they are in.
 func (r *Recorder) producers() (list []Producer) {
+	before := ""
 	for _, s := range r.registry.list() {
-		if n := len(list); n == 0 || list[n-1].ProducerID != s.producer {
+		if len(list) == 0 || before != s.producer {
 			list = append(list, r.producer(s))
+			before = s.producer
 		}
 		p := &list[len(list)-1]
 		p.Streams = append(p.Streams, s.state())
@@ -255,7 +264,7 @@ func (r *Recorder) producers() (list []Producer) {
 }
 
 func (r *Recorder) producer(s *stream) Producer {
-	p := Producer{ProducerID: s.producer, Files: []string{}}
+	p := Producer{ProducerID: identify(s.producer), Files: []string{}}
 	files := r.file(s.series)
 	if files == nil {
 		return p
@@ -272,7 +281,7 @@ func (s *stream) state() Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Stream{
-		Rank: s.key.rank, WorkerID: s.key.worker, Endpoint: s.endpoint.address, Counts: s.counts, Pending: s.counts.pending(), Rejected: byReason(s.rejected),
+		Rank: s.key.rank, WorkerID: identify(s.key.worker), Endpoint: s.endpoint.address, AlsoAt: s.alsoAt, Counts: s.counts, Pending: s.counts.pending(), Rejected: byReason(s.rejected),
 		FirstCounter: s.first, LastCounter: s.last, FirstUnixMS: s.firstMS, LastUnixMS: s.lastMS,
 	}
 }
@@ -330,6 +339,7 @@ func (c *counting) Write(p []byte) (int, error) {
 type manifestFile struct {
 	path     string
 	lock     *os.File
+	shared   bool // another recorder of this prefix is running
 	previous *Previous
 }
 
@@ -338,19 +348,21 @@ type manifestFile struct {
 // Refusing to start was the alternative, but a prefix in a common directory is what
 // several workers of a host share by default, and their files do not collide.
 func claimManifest(prefix string) (*manifestFile, error) {
+	taken := false
 	for n := 1; ; n++ {
 		name := prefix + ".manifest"
 		if n > 1 {
 			name += fmt.Sprintf("-%d", n)
 		}
-		lock, err := claim(name + ".lock")
+		lock, busy, err := claim(name + ".lock")
+		taken = taken || busy
 		if err == nil && lock == nil && n < maxRecorders {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		m := &manifestFile{path: name + ".json", lock: lock}
+		m := &manifestFile{path: name + ".json", lock: lock, shared: taken}
 		if err := m.inspect(); err != nil {
 			return nil, errors.Join(err, m.release())
 		}

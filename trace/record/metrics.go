@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -53,6 +54,8 @@ func recorderFamilies() []family {
 		{"fpm_trace_segments_total", "Files created.", counter, nil},
 		{"fpm_trace_segments_deleted_total", "Files deleted because a producer had too many.", counter, nil},
 		{"fpm_trace_producers_disabled", "Producers whose files cannot be written any more.", gauge, nil},
+		{"fpm_trace_pending_bytes", "Bytes of rows that are in batches and wait for the disk.", gauge, nil},
+		{"fpm_trace_write_errors_total", "Attempts to write or close a file that failed.", counter, nil},
 		{"fpm_trace_queue_entries", "Payloads that wait to be written.", gauge, nil},
 		{"fpm_trace_queue_bytes", "Bytes of the payloads that wait to be written.", gauge, nil},
 		{"fpm_trace_queue_fill_ratio", "Share of the queue that is taken, of its entries or bytes, whichever is more.", gauge, nil},
@@ -75,6 +78,10 @@ func MetricNames() []string {
 type metrics struct {
 	registry *prometheus.Registry
 	flushes  prometheus.Histogram
+
+	pending     atomic.Int64  // bytes of all batches
+	writeErrors atomic.Uint64 // attempts to write that failed
+	failing     atomic.Int64  // producers whose files could not be written when last tried
 }
 
 func newMetrics(r *Recorder) *metrics {
@@ -128,6 +135,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.endpoints(say)
 	c.totals(say)
 	entries, bytes := c.r.queue.fill()
+	say("fpm_trace_pending_bytes", float64(c.r.metrics.pending.Load()))
+	say("fpm_trace_write_errors_total", float64(c.r.metrics.writeErrors.Load()))
 	say("fpm_trace_queue_entries", float64(entries))
 	say("fpm_trace_queue_bytes", float64(bytes))
 	say("fpm_trace_queue_fill_ratio", max(float64(entries)/queueEntries, float64(bytes)/queueBytes))
@@ -232,10 +241,10 @@ func (c *collector) endpoints(say func(string, float64, ...string)) {
 }
 
 // handler answers /metrics, /healthz and /readyz.
-func (m *metrics) handler(ready func() (bool, string)) http.Handler {
+func (m *metrics) handler(ready func() (bool, string), health func() string) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 8}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok\n") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, health()+"\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if ok, why := ready(); !ok {
 			answer(w, http.StatusServiceUnavailable, why+"\n")

@@ -17,6 +17,10 @@ const (
 	// not at the end of its pause.
 	wakeAt = queueEntries / 8
 
+	// takeBytes bounds what is taken under one lock: what is taken is in the queue's bounds
+	// no more.
+	takeBytes = 1 << 20
+
 	// Buffers up to spareSize are used again, spareBytes of them at most. Larger ones are
 	// rare, and would make the spare ones as large as the largest payload.
 	spareSize  = 4 << 10
@@ -75,6 +79,11 @@ func (q *queue) put(e entry, lost func(*stream)) (buffer []byte) {
 	q.ring[at] = e
 	q.size++
 	q.bytes += e.bytes()
+	for n := len(q.spare) - 1; n >= 0 && q.bytes+q.spareTotal > q.maxBytes; n-- {
+		q.spareTotal -= cap(q.spare[n]) // the bound is one of memory
+		q.spare[n] = nil
+		q.spare = q.spare[:n]
+	}
 	size := q.size
 	if n := len(q.spare); n > 0 {
 		buffer = q.spare[n-1]
@@ -109,7 +118,7 @@ func (q *queue) pop() entry {
 
 // keep keeps a buffer for use again, if it is worth it.
 func (q *queue) keep(buffer []byte) {
-	if c := cap(buffer); c > 0 && c <= spareSize && q.spareTotal+c <= spareBytes {
+	if c := cap(buffer); c > 0 && c <= spareSize && q.spareTotal+c <= min(spareBytes, q.maxBytes-q.bytes) {
 		q.spare = append(q.spare, buffer)
 		q.spareTotal += c
 	}
@@ -123,8 +132,9 @@ func (q *queue) rouse() {
 	}
 }
 
-// take moves the oldest entries to dst, as many as it has capacity for, and takes back the
-// buffers of those before.
+// take moves the oldest entries to dst, as many as it has capacity for and takeBytes of
+// them or a little more, and takes back the buffers of those before. It takes none only
+// when there is none.
 func (q *queue) take(dst []entry, done [][]byte) []entry {
 	dst = dst[:0]
 	q.mu.Lock()
@@ -132,7 +142,7 @@ func (q *queue) take(dst []entry, done [][]byte) []entry {
 	for _, buffer := range done {
 		q.keep(buffer)
 	}
-	for q.size > 0 && len(dst) < cap(dst) {
+	for bytes := 0; q.size > 0 && len(dst) < cap(dst) && bytes < takeBytes; bytes += dst[len(dst)-1].bytes() {
 		dst = append(dst, q.pop())
 	}
 	return dst

@@ -232,7 +232,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("connected: %+v", s)
 	}
 	e.event(subscribe.Event{Kind: subscribe.Silent, For: 3 * time.Second, Cause: "it may be asleep", Err: syscall.ECONNREFUSED})
-	if s := b.Snapshot().Endpoints[0].Silent; s != "nothing received for 3s: it may be asleep (connection refused)" {
+	if s := b.Snapshot().Endpoints[0].Silent; s != "nothing received for 3s: connection refused; it may be asleep" {
 		t.Errorf("silent: %s", s)
 	}
 	e.event(subscribe.Event{Kind: subscribe.Recovered})

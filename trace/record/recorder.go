@@ -17,7 +17,7 @@ import (
 const (
 	// stopWithin is how long the writer may take to write everything when it is stopped.
 	// With what comes before and behind it a process ends within five seconds.
-	stopWithin = 4 * time.Second
+	stopWithin = 3700 * time.Millisecond
 
 	// sayWithin is how long the last manifest may take.
 	sayWithin = 500 * time.Millisecond
@@ -58,6 +58,7 @@ type Recorder struct {
 	endpoints []*endpoint
 	registry  *registry
 	queue     *queue
+	shared    shared // of endpoints with large payloads
 	writer    *writer
 	metrics   *metrics
 	finisher  *finisher
@@ -133,7 +134,13 @@ func (r *Recorder) Close() error { return r.manifest.release() }
 func (r *Recorder) Run(ctx context.Context) (m *Manifest, err error) {
 	defer func() { err = errors.Join(err, r.manifest.release()) }()
 	if err := r.manifest.write(r.Snapshot()); err != nil {
-		return r.Snapshot(), err
+		m := r.Snapshot()
+		m.unsaved = true
+		return m, err
+	}
+	if r.manifest.shared {
+		r.warn(fmt.Sprintf("another recorder writes to the prefix %s: what both receive of a publisher is doubled in its files; "+
+			"this one's manifest is %s", r.prefix, r.manifest.path))
 	}
 	ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
@@ -232,6 +239,16 @@ func (r *Recorder) ready() (bool, string) {
 	return false, fmt.Sprintf("%d of %d endpoints have delivered nothing so far: %s", len(waiting), len(r.endpoints), some(waiting, 8))
 }
 
+// health says that the recorder is alive, and whether its files can be written: a full disk
+// is no reason to restart it, which would lose what waits.
+func (r *Recorder) health() string {
+	if failing := r.metrics.failing.Load(); failing > 0 {
+		return fmt.Sprintf("alive, but the files of %d producers cannot be written: %d bytes of rows wait for the disk, and beyond %d MiB the oldest are lost",
+			failing, r.metrics.pending.Load(), batchBytes>>20)
+	}
+	return "ok"
+}
+
 // waiting returns the addresses of the endpoints that have delivered nothing so far.
 func (r *Recorder) waiting() (addresses []string) {
 	for _, e := range r.endpoints {
@@ -325,9 +342,16 @@ func (r *Recorder) conclude(clean bool, settled func()) (*Manifest, error) {
 	errs := r.failed
 	r.mu.Unlock()
 	m := r.Snapshot()
+	failed := r.saveLast(m, settled)
+	m.unsaved = failed != nil
 	if lost := m.Totals.Lost() + m.Totals.Pending; lost > 0 || !clean {
 		errs = append(errs, lossError(m, lost, clean))
 	}
+	return m, errors.Join(append(errs, failed)...)
+}
+
+// saveLast writes the last manifest.
+func (r *Recorder) saveLast(m *Manifest, settled func()) error {
 	said := make(chan error, 1)
 	go func() {
 		settled() // a manifest that is on its way must not come behind the last one
@@ -337,26 +361,29 @@ func (r *Recorder) conclude(clean bool, settled func()) (*Manifest, error) {
 	defer deadline.Stop()
 	select {
 	case err := <-said:
-		errs = append(errs, err)
+		return err
 	case <-deadline.C:
-		errs = append(errs, &exitcode.Error{Code: exitcode.Failed, File: r.manifest.path, Message: "the last manifest could not be written in time"})
+		return &exitcode.Error{Code: exitcode.Failed, File: r.manifest.path, Message: "the last manifest could not be written in time"}
 	}
-	return m, errors.Join(errs...)
 }
 
 // lossError says what was received and is lost.
 func lossError(m *Manifest, lost uint64, clean bool) error {
 	e := &exitcode.Error{Code: exitcode.Failed}
+	record := "the manifest says which are lost"
+	if m.unsaved {
+		record = "the manifest could not be written, so this list is the only record of what is lost"
+	}
 	switch t := m.Totals; {
 	case !clean:
 		e.Message = fmt.Sprintf("writing did not end within %s and was given up: of %d payloads received %d are lost or were not seen to be written", stopWithin, t.Received, lost)
 		e.Hint = "the disk does not take what is written, or is far too slow"
 	case t.DiskDrops > 0:
 		e.Message = fmt.Sprintf("%d payloads are lost: %d could not be written, %d were overwritten while they waited", lost, t.DiskDrops, t.QueueDrops+t.Crowded)
-		e.Hint = "free some space, or choose another place; the manifest says which are lost"
+		e.Hint = "free some space, or choose another place; " + record
 	default:
 		e.Message = fmt.Sprintf("%d payloads are lost: they came faster than they could be written", lost)
-		e.Hint = "a faster disk, more CPU or sampled mode help; the manifest says which are lost"
+		e.Hint = "a faster disk, more CPU or sampled mode help; " + record
 	}
 	return e
 }
@@ -378,4 +405,4 @@ func some(texts []string, n int) string {
 
 // Handler returns what is served over HTTP: the metrics, and whether the recorder is
 // alive and ready.
-func (r *Recorder) Handler() http.Handler { return r.metrics.handler(r.ready) }
+func (r *Recorder) Handler() http.Handler { return r.metrics.handler(r.ready, r.health) }

@@ -41,6 +41,11 @@ type run struct {
 	rows   uint64
 }
 
+// held is what a batch holds, in bytes.
+type held struct{ text, memory int }
+
+func (s *series) held() held { return held{s.w.Buffered(), s.w.Memory()} }
+
 // append adds a row to the batch.
 func (s *series) append(row []byte, of *stream) error {
 	if n := len(s.runs); n > 0 && s.runs[n-1].stream == of {

@@ -14,6 +14,17 @@ import (
 const (
 	maxStreams = 1 << 14
 
+	// maxIDBytes is what the worker ids of all streams may have together. A fleet's have
+	// some 20 bytes each; a peer may send some of a mebibyte.
+	maxIDBytes = 4 << 20
+
+	// maxMiddle is how much of a row's head is kept for the next row. Longer ones, of
+	// worker ids that nobody has but to do harm, are made anew each time.
+	maxMiddle = 4 << 10
+
+	// aliveFor is how long after its last payload a stream is taken for alive.
+	aliveFor = 10 * time.Second
+
 	// quietBefore is how long a stream must have been silent to be forgotten for a new one.
 	quietBefore = time.Minute
 )
@@ -71,9 +82,11 @@ type stream struct {
 	endpoint *endpoint
 	producer string // producer_id of its rows
 	series   string // of files
-	middle   []byte // of its rows, see appendHead
+	middle   []byte // of its rows, see appendHead; nil when it is too long to be kept
 	head     []byte // of the row before, and when that was; its endpoint's alone
 	headAt   moment
+	alsoAt   string // an endpoint where the same worker and rank was alive when this began
+	untold   bool   // of alsoAt; its endpoint's alone
 
 	mu              sync.Mutex
 	counts          Counts
@@ -181,14 +194,43 @@ type registry struct {
 
 	mu        sync.RWMutex
 	streams   map[streamKey]*stream
+	ids       int           // bytes of the streams' worker ids
 	crowded   time.Duration // before this there is nobody to forget
 	forgotten int
 }
 
 func newRegistry(max int) *registry { return &registry{max: max, streams: map[streamKey]*stream{}} }
 
+// fits tells whether there is room for a new stream. The lock is held.
+func (r *registry) fits(key streamKey) bool {
+	return len(r.streams) < r.max && r.ids+len(key.worker) <= maxIDBytes
+}
+
+// elsewhere returns the address of another endpoint of the same namespace and component at
+// which the same worker and rank is alive, "" when there is none. The lock is held.
+func (r *registry) elsewhere(key streamKey, of *endpoint, now moment) string {
+	if key.worker == "" {
+		return "" // told apart by where they are
+	}
+	for i, other := range of.r.endpoints {
+		if i == of.index || other.namespace != of.namespace || other.component != of.component {
+			continue
+		}
+		if s := r.streams[streamKey{i, key.worker, key.rank}]; s != nil && s.alive(now) {
+			return other.address
+		}
+	}
+	return ""
+}
+
+func (s *stream) alive(now moment) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return now.since-s.heard < aliveFor
+}
+
 // get returns the stream of a key, a new one from create when there is none. It returns
-// nil when there are too many that are still alive.
+// nil when there are too many that are still alive, or their ids are too long.
 func (r *registry) get(key streamKey, now moment, create func() *stream) *stream {
 	r.mu.RLock()
 	s := r.streams[key]
@@ -201,12 +243,13 @@ func (r *registry) get(key streamKey, now moment, create func() *stream) *stream
 	if s := r.streams[key]; s != nil {
 		return s
 	}
-	if len(r.streams) >= r.max && !r.forget(now.since) {
+	if !r.fits(key) && (!r.forget(now.since) || !r.fits(key)) {
 		return nil
 	}
 	s = create()
 	s.key, s.heard = key, now.since
 	r.streams[key] = s
+	r.ids += len(key.worker)
 	return s
 }
 
@@ -224,6 +267,7 @@ func (r *registry) forget(now time.Duration) bool {
 			r.rest.add(func(c *Counts) { c.add(s.counts) })
 			s.gone = &r.rest
 			delete(r.streams, key)
+			r.ids -= len(key.worker)
 		} else {
 			oldest = min(oldest, s.heard)
 		}

@@ -2,6 +2,7 @@ package record
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"time"
 
@@ -14,8 +15,13 @@ const (
 	flushEvery = time.Second
 	flushAt    = 1 << 20 // bytes of a batch
 
-	// batchBytes is what all batches may hold together.
-	batchBytes = 32 << 20
+	// batchBytes is what the buffers of all batches may take together. With a full queue,
+	// what a few large messages take while they are decoded, and the garbage of all that,
+	// 32 MiB would come near the 128 that the process is to stay below.
+	batchBytes = 24 << 20
+
+	// sampledBytes is what the sampler may hold.
+	sampledBytes = 8 << 20
 
 	// pause is how long the writer lets entries gather, so that it does not wake for each.
 	pause = 10 * time.Millisecond
@@ -30,15 +36,17 @@ const (
 
 // writer moves entries from the queue into files. Its methods are those of one goroutine.
 type writer struct {
-	r       *Recorder
-	encoder *segment.Encoder
-	sampler *sample.Sampler[entry] // nil in full mode
+	r         *Recorder
+	encoder   *segment.Encoder
+	directory *segment.Directory
+	sampler   *sample.Sampler[entry] // nil in full mode
 
 	taken []entry
 	done  [][]byte // buffers of entries that are done with
 
 	series   map[string]*series
 	buffered int           // bytes of all batches
+	memory   int           // of their buffers
 	rows     uint64        // that were taken for writing
 	now      time.Duration // when the last entries were taken
 	maxOpen  int           // files, before those of silent producers are closed for new ones
@@ -53,13 +61,13 @@ func newWriter(r *Recorder) (*writer, error) {
 		return nil, err
 	}
 	w := &writer{
-		r: r, encoder: encoder, series: map[string]*series{},
+		r: r, encoder: encoder, directory: segment.NewDirectory(r.fs, r.prefix), series: map[string]*series{},
 		taken: make([]entry, 0, takeAtOnce), flushAt: flushEvery, idleAt: idleFor, maxOpen: maxOpen(),
 	}
 	if r.opt.Mode == wire.Sampled {
 		w.sampler = sample.New(sample.Options[entry]{
 			Start: instant(r.clock.since()), Interval: r.opt.SampleInterval,
-			Size: func(e entry) int { return e.bytes() }, Write: w.write, Drop: w.thin,
+			MaxBytes: sampledBytes, Size: func(e entry) int { return e.bytes() }, Write: w.write, Drop: w.thin,
 		})
 	}
 	return w, nil
@@ -140,6 +148,9 @@ func (w *writer) drain() (more bool) {
 		w.now = w.r.clock.since()
 		clear(w.done)
 		w.done = w.done[:0]
+		if len(w.taken) == 0 {
+			return false
+		}
 		for _, e := range w.taken {
 			if w.sampler == nil {
 				w.write(e)
@@ -147,14 +158,15 @@ func (w *writer) drain() (more bool) {
 				w.sampler.Put(e.stream.sampleKey(), e.counter, e)
 			}
 		}
-		if len(w.taken) < cap(w.taken) {
-			return false
-		}
+		clear(w.taken) // or large rows would stay
 		if w.r.clock.since() >= w.flushAt {
 			return true
 		}
 	}
 }
+
+// maxSampleID is how much of a worker's id orders it among the sampled.
+const maxSampleID = 128
 
 // sampleKey is the stream as the sampler knows it. Workers without an id are told apart
 // by where they are.
@@ -163,13 +175,23 @@ func (s *stream) sampleKey() sample.Key {
 	if worker == "" {
 		worker = s.endpoint.address
 	}
+	if len(worker) > maxSampleID { // the sampler remembers streams that are forgotten here
+		worker = fmt.Sprintf("%s%x", worker[:maxSampleID], sha256.Sum256([]byte(worker)))
+	}
 	return sample.Key{Namespace: s.endpoint.namespace, Component: s.endpoint.component, WorkerID: worker, Rank: s.key.rank}
 }
 
 // thin takes an entry that sampling leaves out.
 func (w *writer) thin(e entry) {
 	e.stream.count(func(c *Counts) { c.Thinned++ })
-	w.done = append(w.done, e.row)
+	w.release(e.row)
+}
+
+// release gives a row's buffer back, if it will be used again.
+func (w *writer) release(row []byte) {
+	if cap(row) <= spareSize {
+		w.done = append(w.done, row)
+	}
 }
 
 // write puts an entry's row into the batch of its producer.
@@ -181,7 +203,7 @@ func (w *writer) write(e entry) {
 	} else {
 		w.append(s, e)
 	}
-	w.done = append(w.done, e.row)
+	w.release(e.row)
 }
 
 // append appends a row to a batch, within the bounds.
@@ -195,9 +217,9 @@ func (w *writer) append(s *series, e entry) {
 		return
 	}
 	s.used = w.now
-	before := s.w.Buffered()
+	before := s.held()
 	err := s.append(e.row, e.stream)
-	w.buffered += s.w.Buffered() - before
+	w.holds(s, before)
 	if err != nil {
 		w.failed(s, err)
 	}
@@ -207,10 +229,26 @@ func (w *writer) append(s *series, e entry) {
 	}
 }
 
+// holds notes what has changed in what a producer's batch holds.
+func (w *writer) holds(s *series, before held) {
+	now := s.held()
+	w.buffered += now.text - before.text
+	w.memory += now.memory - before.memory
+	w.r.metrics.pending.Store(int64(w.buffered))
+}
+
 // makeRoom keeps what all batches hold together within bounds: the largest is flushed, and
 // given up where that fails.
 func (w *writer) makeRoom(bytes int) {
-	for w.buffered > 0 && w.buffered+bytes > batchBytes {
+	if w.memory+bytes <= batchBytes {
+		return
+	}
+	for _, s := range w.series {
+		before := s.held()
+		s.w.Trim()
+		w.holds(s, before)
+	}
+	for w.buffered > 0 && w.memory+bytes > batchBytes {
 		var largest *series
 		for _, s := range w.series {
 			if largest == nil || s.w.Buffered() > largest.w.Buffered() {
@@ -221,9 +259,9 @@ func (w *writer) makeRoom(bytes int) {
 			w.flush(largest)
 			continue
 		}
-		before := largest.w.Buffered()
+		before := largest.held()
 		largest.dropOldest()
-		w.buffered += largest.w.Buffered() - before
+		w.holds(largest, before)
 	}
 }
 
@@ -253,8 +291,8 @@ func (w *writer) open(of *stream) *series {
 		Prefix: w.r.prefix, Producer: of.producer,
 		RollBytes: w.r.opt.RollBytes, MaxSegments: w.r.opt.MaxSegments, Fsync: w.r.opt.Fsync,
 		MaxBuffered: 2 * batchBytes, // the bound for all together is kept here
-		Encoder:     w.encoder, FS: w.r.fs,
-		Warn: func(err error) { w.r.warn(fmt.Sprintf("producer %q: %s", of.producer, why(err))) },
+		Encoder:     w.encoder, FS: w.r.fs, Directory: w.directory,
+		Warn: func(err error) { w.r.warn(fmt.Sprintf("producer %s: %s", quote(of.producer), why(err))) },
 	})
 	if err != nil {
 		panic(err) // the options were judged when the recorder was made
@@ -264,32 +302,47 @@ func (w *writer) open(of *stream) *series {
 
 // flush writes one batch and notes how long it took.
 func (w *writer) flush(s *series) {
-	before, begun := s.w.Buffered(), w.r.clock.since()
-	if before == 0 {
+	before, begun := s.held(), w.r.clock.since()
+	if before.text == 0 {
 		return
 	}
 	err := s.flush()
-	w.buffered += s.w.Buffered() - before
+	w.holds(s, before)
 	w.r.metrics.flushed(w.r.clock.since() - begun)
 	w.failed(s, err)
 }
 
 // failed deals with an attempt to write that failed, or did not.
 func (w *writer) failed(s *series, err error) {
+	if err != nil {
+		w.r.metrics.writeErrors.Add(1)
+	}
 	switch {
 	case err == nil && !s.told:
 	case err == nil:
-		s.told = false
+		w.tell(s, false)
 		w.r.say(fmt.Sprintf("producer %q: its files are written again", s.name))
 	case !hopeless(err):
 		w.stuck(s, err)
 	default:
-		before := s.w.Buffered()
+		before := s.held()
 		s.disable(err)
-		w.buffered += s.w.Buffered() - before
+		w.tell(s, true) // it stays so
+		w.holds(s, before)
 		w.r.warn(fmt.Sprintf("producer %q: nothing is written any more: %s; the other producers go on", s.name, why(err)))
 		w.r.disabled(w.series)
 	}
+}
+
+// tell notes whether a producer's files can be written.
+func (w *writer) tell(s *series, failing bool) {
+	switch {
+	case failing && !s.told:
+		w.r.metrics.failing.Add(1)
+	case !failing && s.told:
+		w.r.metrics.failing.Add(-1)
+	}
+	s.told = failing
 }
 
 // stuck warns that a batch waits.
@@ -297,7 +350,7 @@ func (w *writer) stuck(s *series, err error) {
 	if s.told {
 		return
 	}
-	s.told = true
+	w.tell(s, true)
 	if more, due := w.warning.due(w.r.clock.since()); due {
 		w.r.warn(fmt.Sprintf("producer %q: writing failed: %s; it is tried again every second, and up to %d MiB of rows wait for it%s", s.name, why(err), batchBytes>>20, more))
 	}
@@ -318,9 +371,13 @@ func (w *writer) flushAll() {
 func (w *writer) closeIdle(then time.Duration) {
 	for name, s := range w.series {
 		if s.used < then && s.w.Buffered() == 0 && !s.off {
+			before := s.held()
 			if err := s.close(); err != nil {
+				w.r.metrics.writeErrors.Add(1)
 				w.stuck(s, err)
 			}
+			w.holds(s, before)
+			w.tell(s, false) // nothing of it waits
 			delete(w.series, name)
 		}
 	}

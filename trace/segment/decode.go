@@ -34,6 +34,7 @@ const (
 	Damaged  Fault = "damaged"  // a member that cannot be inflated, or whose checksum is wrong
 	NotGzip  Fault = "not gzip" // bytes that begin no member
 	LongLine Fault = "long"     // a line of more than [MaxLine] bytes
+	Deleted  Fault = "deleted"  // segments that a [Follower] had not read to their end when they were deleted
 )
 
 // Hole is a part of a file that cannot be read.
@@ -47,6 +48,9 @@ type Hole struct {
 	// none is used, but what had been handed out of a member larger than 4 MiB. Damage that
 	// inflates to the end without a contradiction cannot be told from a cut.
 	Rows int64
+	// Segments counts the segments that were deleted, from the record's source on. With an
+	// Offset above 0 it is one that had been read up to there.
+	Segments uint64
 }
 
 // chunk is a piece of text, or what else there is to say about a file.
@@ -286,6 +290,11 @@ func (d *decoder) sound(start, next int64, cause error) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	// The last byte of a member is a zero unless it is huge, so the zeros that are left out
+	// here can be its own.
+	if whole, err := d.wrongSum(start, next, end); err != nil || whole {
+		return -1, err
+	}
 	if end == d.size && errors.Is(cause, io.ErrUnexpectedEOF) {
 		return d.heldBytes(), nil
 	}
@@ -307,6 +316,30 @@ func (d *decoder) sound(start, next int64, cause error) (int64, error) {
 	default:
 		return -1, nil
 	}
+}
+
+// trailer is what a member ends with: its checksum and the length of its text.
+const trailer = 8
+
+// wrongSum tells whether a member is there to its end and its checksum does not hold, rather
+// than cut off: its trailer begins among the bytes that are not only the zeros of a tail
+// that was never written.
+func (d *decoder) wrongSum(start, next, end int64) (bool, error) {
+	section := io.NewSectionReader(d.file, start, next-start)
+	d.begin.Reset(section)
+	d.spent += next - start
+	err := open(&d.probe, d.begin)
+	if err == nil {
+		_, err = io.Copy(io.Discard, struct{ io.Reader }{d.probe})
+	}
+	if !errors.Is(err, gzip.ErrChecksum) {
+		if err != nil && !isDamage(err) {
+			return false, err
+		}
+		return false, nil
+	}
+	at, err := section.Seek(0, io.SeekCurrent)
+	return start+at-int64(d.begin.Buffered())-trailer < end, err
 }
 
 // withoutZeros returns the end of a range of the file without the zeros at its end: what a

@@ -59,17 +59,17 @@ type faultyFile struct {
 	fs *faulty
 }
 
+// WriteAt fails as os.File does: with a part written, and 0 for what it says it wrote.
 func (f *faultyFile) WriteAt(p []byte, at int64) (int, error) {
 	if err := f.fs.ask("write"); err != nil {
 		n := 0
 		if f.fs.short != nil {
 			n = f.fs.short(len(p))
 		}
-		n, werr := f.File.WriteAt(p[:n], at)
-		if werr != nil {
-			return n, werr
+		if _, werr := f.File.WriteAt(p[:n], at); werr != nil {
+			return 0, werr
 		}
-		return n, err
+		return 0, err
 	}
 	return f.File.WriteAt(p, at)
 }

@@ -26,6 +26,8 @@ type FollowOptions struct {
 // later are read, too, and those that are full are let go. It keeps a position for each
 // file and no file open, so that a thousand producers can be followed.
 //
+// What retention deletes faster than it is read is a hole ([Deleted]).
+//
 // A last member that is not whole is no hole as long as its segment is the newest of its
 // series: its whole lines are handed out, and the rest when it is there.
 type Follower struct {
@@ -34,6 +36,8 @@ type Follower struct {
 	decoder *decoder
 	polls   int
 	files   map[string]*followed
+	highest map[string]uint64 // index found so far, by series
+	missed  []Record          // segments that came and went between two looks
 }
 
 // followed is a file and how far it has been read.
@@ -52,7 +56,7 @@ type followed struct {
 // NewFollower returns a follower of what arguments stand for, see [Find]. A prefix, a
 // pattern or a directory may have no files so far.
 func NewFollower(args []string, opt FollowOptions) *Follower {
-	return &Follower{args: args, opt: opt, decoder: newDecoder(), files: map[string]*followed{}}
+	return &Follower{args: args, opt: opt, decoder: newDecoder(), files: map[string]*followed{}, highest: map[string]uint64{}}
 }
 
 // Run polls at once and at every tick, until the context is done or each returns an error,
@@ -81,6 +85,9 @@ func (f *Follower) Poll(each func(Record) error) error {
 		}
 	}
 	f.polls++
+	if err := f.tell(each); err != nil {
+		return err
+	}
 	newest := f.newest()
 	var errs []error
 	for _, path := range slices.SortedFunc(maps.Keys(f.files), f.order) {
@@ -96,11 +103,35 @@ func (f *Follower) Poll(each func(Record) error) error {
 			return own.err
 		case errors.Is(err, fs.ErrNotExist):
 			delete(f.files, path) // deleted, as the oldest segments are
+			if stale && !file.final {
+				// One that had no newer one was deleted by somebody who may have seen it unused.
+				f.missed = append(f.missed, deleted(file.source, file.offset, 1))
+			}
 		case err != nil:
 			errs = append(errs, err)
 		}
 	}
+	if err := f.tell(each); err != nil {
+		return err
+	}
 	return errors.Join(errs...)
+}
+
+// deleted returns the record of segments that are gone.
+func deleted(s *Source, offset int64, segments uint64) Record {
+	return Record{Source: s, Hole: &Hole{Fault: Deleted, Offset: offset, End: offset, Segments: segments}}
+}
+
+// tell tells of the segments that were not read.
+func (f *Follower) tell(each func(Record) error) error {
+	for len(f.missed) > 0 {
+		rec := f.missed[0]
+		f.missed = f.missed[1:]
+		if err := each(rec); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (f *Follower) order(a, b string) int { return f.files[a].source.compare(f.files[b].source) }
@@ -115,6 +146,7 @@ func (f *Follower) discover() error {
 		if f.files[s.Path] != nil {
 			continue
 		}
+		f.sequence(s)
 		file := &followed{source: s, lines: lines{source: s}}
 		if f.opt.OnlyNew && f.polls == 0 {
 			if info, err := os.Stat(s.Path); err == nil {
@@ -124,6 +156,28 @@ func (f *Follower) discover() error {
 		f.files[s.Path] = file
 	}
 	return nil
+}
+
+// sequence looks for segments between a new one and those before it. What is there and was
+// not found is found the next time.
+func (f *Follower) sequence(s *Source) {
+	if !s.Segment() {
+		return
+	}
+	series := s.series()
+	next, known := f.highest[series]
+	if known {
+		next++
+	}
+	f.highest[series] = max(f.highest[series], s.Name.Index)
+	if f.polls == 0 || s.Name.Index <= next || slices.Contains(f.args, s.Path) {
+		return
+	}
+	first := s.Name
+	first.Index = next
+	if _, err := os.Lstat(first.Path()); errors.Is(err, fs.ErrNotExist) {
+		f.missed = append(f.missed, deleted(newSource(first.Path()), 0, s.Name.Index-next))
+	}
 }
 
 // absent tells whether the only thing wrong is that nothing is there so far.

@@ -70,6 +70,40 @@ func TestFollowAcrossRolls(t *testing.T) {
 	}
 }
 
+// What is deleted before it was read is told of: segments that came and went between two
+// looks, and one that was read in part. What was read is not.
+func TestFollowTellsOfDeletedSegments(t *testing.T) {
+	w, prefix := writer(t, Options{RollBytes: 1, MaxSegments: 2})
+	put := func(from, to int) {
+		t.Helper()
+		for i := from; i < to; i++ {
+			appendRows(t, w, rows(i, i+1))
+			must(t, w.Flush())
+		}
+	}
+	f := &tail{f: NewFollower([]string{prefix}, FollowOptions{})}
+	put(0, 2)
+	f.want(t, rows(0, 2)...)
+	put(2, 4) // deletes 0 and 1, which was the newest
+	f.want(t, rows(2, 4)...)
+	if len(f.holes) != 1 || f.holes[0].Fault != Deleted || f.holes[0].Segments != 1 || f.holes[0].Offset == 0 {
+		t.Errorf("%+v", f.holes)
+	}
+	f.holes = nil
+	put(4, 10) // 4 to 7 came and went
+	f.want(t, rows(8, 10)...)
+	if len(f.holes) != 2 || f.holes[0].Segments != 4 || f.holes[0].Offset != 0 {
+		t.Errorf("%+v", f.holes)
+	}
+	f.holes = nil
+	f.want(t)
+	put(10, 11) // deletes 8, which was read to its end by then
+	f.want(t, rows(10, 11)...)
+	if len(f.holes) > 0 {
+		t.Errorf("%+v", f.holes)
+	}
+}
+
 // A member that arrives byte by byte, and one that never ends.
 func TestFollowUnfinishedMembers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.w.000000.jsonl.gz")

@@ -1,6 +1,8 @@
 package segment
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -41,6 +43,30 @@ func Sanitise(producer string) string {
 		}
 		return '_'
 	}, producer)
+}
+
+// The room that a file name has, and what of it a series needs beside prefix and producer:
+// two dots, an index of any size and the extension.
+const (
+	maxFileName = 255
+	maxDigits   = 20
+	reserved    = 2 + maxDigits + len(extension)
+
+	hashDigits = 16
+)
+
+// InFileName returns a producer id as it stands in the file names of a prefix: as
+// [Sanitise] gives it or, where a file could not have that name, its beginning, a dash and
+// 16 hexadecimal digits of the id's SHA-256. File systems take names of up to 255 bytes,
+// and a worker may call itself anything.
+func InFileName(prefix, producer string) string {
+	name := Sanitise(producer)
+	room := max(maxFileName-len(filepath.Base(prefix))-reserved, 1+hashDigits)
+	if len(name) <= room {
+		return name
+	}
+	sum := sha256.Sum256([]byte(producer))
+	return name[:room-1-hashDigits] + "-" + hex.EncodeToString(sum[:])[:hashDigits]
 }
 
 func nameRune(r rune) bool {

@@ -1,6 +1,8 @@
 package segment
 
 import (
+	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -76,4 +78,30 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%+v is read as %+v, %t", want, got, ok)
 		}
 	})
+}
+
+// A file can have every name, and those that it could have had anyway are as they were.
+func TestInFileName(t *testing.T) {
+	dir := t.TempDir()
+	seen := map[string]string{}
+	for _, base := range []string{"t", strings.Repeat("b", 150)} {
+		prefix := filepath.Join(dir, base)
+		for _, n := range []int{0, 1, 50, 72, 73, 74, 222, 223, 224, 255, 256, 900_000} {
+			for _, id := range []string{strings.Repeat("x", n), strings.Repeat("x", n) + "y", strings.Repeat("\x01", n)} {
+				name := Name{prefix, InFileName(prefix, id), math.MaxUint64}
+				if parsed, ok := Parse(name.Path()); !ok || parsed != name {
+					t.Errorf("%d characters: %s is no segment", n, name.Path())
+				}
+				if err := os.WriteFile(name.Path(), nil, 0o666); err != nil {
+					t.Errorf("%d characters: %v", n, err)
+				}
+				if short := len(base)+len(Sanitise(id))+31 <= 255; short != (name.Producer == Sanitise(id)) {
+					t.Errorf("%d characters: %s", n, name.Producer)
+				} else if other, ok := seen[name.Path()]; !short && ok && other != id {
+					t.Errorf("two ids of %d characters have the name %s", n, name.Path())
+				}
+				seen[name.Path()] = id
+			}
+		}
+	}
 }

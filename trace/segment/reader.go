@@ -65,6 +65,7 @@ func (l *lines) hole(c *chunk) Record {
 
 // next returns the next whole line.
 func (l *lines) next() (line []byte, ok bool) {
+	l.blank()
 	i := bytes.IndexByte(l.text, '\n')
 	if i < 0 {
 		l.keep()
@@ -75,6 +76,25 @@ func (l *lines) next() (line []byte, ok bool) {
 		return l.finish(line)
 	}
 	return line, true
+}
+
+// blank passes over blank lines. They are no rows, and a few bytes of gzip can hold a
+// million of them.
+func (l *lines) blank() {
+	if len(l.text) == 0 || l.text[0] > ' ' || len(l.carry) > 0 || l.skip {
+		return
+	}
+	end := 0 // behind the last blank line
+	for i, c := range l.text {
+		if c == '\n' {
+			l.number++
+			end = i + 1
+		} else if c != ' ' && c != '\t' && c != '\r' {
+			break
+		}
+	}
+	l.offset += int64(end)
+	l.text = l.text[end:]
 }
 
 // finish ends the line that began in an earlier chunk.

@@ -91,7 +91,7 @@ func TestOtherWriters(t *testing.T) {
 		"many flushes, no end":     {flushed(false), hundred, []Hole{{Fault: Cut, End: int64(len(flushed(false))), Last: true, Rows: 100}}},
 		"line across members":      {slices.Concat(zip(t, "a\nb"), zip(t, "c\n"), zip(t, "d")), []string{"a", "bc", "d"}, nil},
 		"empty member":             {slices.Concat(zip(t, ""), member(t, "a"), zip(t, "")), []string{"a"}, nil},
-		"empty lines, CRLF":        {zip(t, "\na\r\n\n"), []string{"", "a\r", ""}, nil},
+		"blank lines, CRLF":        {zip(t, "\na\r\n\n \t\r\n\r\n  b\n "), []string{"a\r", "  b", " "}, nil},
 		"no file content":          {nil, nil, nil},
 		"plain":                    {[]byte("{\"a\":1}\n{\"b\":2}"), []string{`{"a":1}`, `{"b":2}`}, nil},
 		"line of several chunks":   {member(t, "a", strings.Repeat("x", 1<<20), long, "b"), []string{"a", strings.Repeat("x", 1<<20), long, "b"}, nil},
@@ -230,6 +230,9 @@ func TestNumbersAndOffsets(t *testing.T) {
 	r := NewReader(sources, ReaderOptions{})
 	defer r.Close()
 	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		if line == "" {
+			continue // counted, and passed over
+		}
 		rec, err := r.Next()
 		must(t, err)
 		if rec.Number != int64(i+1) || string(rec.Line) != line || !strings.HasPrefix(text[rec.Offset:], line) || rec.Source != sources[0] {
@@ -266,6 +269,38 @@ func TestReaderGoesOnAfterAnError(t *testing.T) {
 	lines, _, errs := drain(r)
 	if len(lines) != 2 || len(errs) != 2 || !errors.Is(errs[1], fs.ErrNotExist) || !strings.Contains(errs[0].Error(), "not a regular file") {
 		t.Errorf("lines %v, errors %v", lines, errs)
+	}
+}
+
+// Hundreds of millions of blank lines in a small file cost next to nothing.
+func TestBlankLines(t *testing.T) {
+	blank := zip(t, strings.Repeat("\n", 16<<20))
+	path := file(t, "x.jsonl.gz", bytes.Repeat(blank, 16), member(t, "a"))
+	r := NewReader([]*Source{newSource(path)}, ReaderOptions{})
+	defer r.Close()
+	if rec, err := r.Next(); err != nil || string(rec.Line) != "a" || rec.Number != 16<<24+1 || rec.Offset != 16<<24 {
+		t.Errorf("%+v, %v", rec, err)
+	}
+}
+
+// A member with its end whose checksum is wrong is damaged: none of its lines is used, for
+// any can be another than was written.
+func TestWrongChecksum(t *testing.T) {
+	for name, at := range map[string]int{"checksum": 8, "length": 4, "last byte": 1} {
+		for _, zeros := range []int{0, 5000} {
+			for _, behind := range [][]byte{nil, member(t, "after")} {
+				data := member(t, "a", "b", "c")
+				data[len(data)-at] ^= 0x10
+				lines, holes := read(t, file(t, "x.jsonl.gz", member(t, "before"), data, make([]byte, zeros), behind))
+				want := []string{"before"}
+				if behind != nil {
+					want = append(want, "after")
+				}
+				if diff := cmp.Diff(want, lines); diff != "" || len(holes) != 1 || holes[0].Fault != Damaged || holes[0].Rows != 0 {
+					t.Errorf("%s, %d zeros: %+v\n%s", name, zeros, holes, diff)
+				}
+			}
+		}
 	}
 }
 
@@ -344,6 +379,70 @@ func TestFind(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" || exitcode.Of(err) != c.code {
 			t.Errorf("Find(%q): %v\n%s", c.args, err, diff)
 		}
+	}
+}
+
+// What can be recorded to can be read, whatever characters its name has.
+func TestFindNamesLikePatterns(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"r[1]*.a.000000.jsonl.gz", "d[0]/p.a.000000.jsonl.gz", "d[0]/q?.a.000002.jsonl.gz", "d0/p.a.000000.jsonl.gz", "r1.a.000000.jsonl.gz"} {
+		must(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		must(t, os.WriteFile(name, nil, 0o600))
+	}
+	must(t, os.Symlink("nowhere", "d0/p.a.000001.jsonl.gz"))
+	must(t, os.Symlink(".", "d0/p.a.000002.jsonl.gz"))
+	must(t, os.Symlink("p.a.000000.jsonl.gz", "d0/p.a.000003.jsonl.gz"))
+	for arg, want := range map[string][]string{
+		"r[1]*":                   {"r[1]*.a.000000.jsonl.gz"},
+		"r[1]*.a":                 {"r[1]*.a.000000.jsonl.gz"},
+		"r[1]*.a.000000.jsonl.gz": {"r[1]*.a.000000.jsonl.gz"},
+		"r[1].a*":                 {"r1.a.000000.jsonl.gz"},
+		"d[0]":                    {"d[0]/p.a.000000.jsonl.gz", "d[0]/q?.a.000002.jsonl.gz"},
+		"d[0]/p":                  {"d[0]/p.a.000000.jsonl.gz"},
+		"d[0]/q?":                 {"d[0]/q?.a.000002.jsonl.gz"},
+		"d[0]/*.gz":               {"d[0]/p.a.000000.jsonl.gz", "d[0]/q?.a.000002.jsonl.gz"},
+		"d?/p*":                   {"d0/p.a.000000.jsonl.gz", "d0/p.a.000003.jsonl.gz"},
+		"d0/p":                    {"d0/p.a.000000.jsonl.gz", "d0/p.a.000003.jsonl.gz"},
+		"d0":                      {"d0/p.a.000000.jsonl.gz", "d0/p.a.000003.jsonl.gz"},
+	} {
+		sources, err := Find([]string{arg})
+		var got []string
+		for _, s := range sources {
+			got = append(got, s.Path)
+		}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("Find(%q): %v\n%s", arg, err, diff)
+		}
+	}
+}
+
+func TestLook(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{
+		"p.a.000012.jsonl.gz", "p.a.000003.jsonl.gz", "p.b.000001.jsonl.gz", "p.x.b.000003.jsonl.gz", "q.a.000000.jsonl.gz",
+		"p.manifest.json", "p.manifest-2.json", "p.manifest-12.json", "p.manifest-1.json", "p.manifest-02.json", "p.manifest-2.lock", "p.x.manifest.json",
+	} {
+		must(t, os.WriteFile(name, nil, 0o600))
+	}
+	must(t, os.Mkdir("p.a.000001.jsonl.gz", 0o700))
+	must(t, os.Symlink("p.a.000003.jsonl.gz", "p.a.000002.jsonl.gz"))
+	got, err := Look("./p")
+	must(t, err)
+	want := Shelf{
+		Indices:   map[string][]uint64{"./p.a": {3, 12}, "./p.b": {1}},
+		Manifests: []string{"./p.manifest-12.json", "./p.manifest-2.json", "./p.manifest.json"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if s, err := Look("gone/p"); err != nil || len(s.Indices)+len(s.Manifests) > 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if prefix, ok := ManifestPrefix("d/p.x.manifest-2.json"); !ok || prefix != "d/p.x" {
+		t.Errorf("%q, %v", prefix, ok)
+	}
+	if _, ok := ManifestPrefix("d/p.manifest-x.json"); ok {
+		t.Error("manifest-x is none")
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 const (
@@ -29,8 +28,8 @@ var ErrClosed = errors.New("the segment writer is closed")
 
 // Options say where and how a [Writer] writes. Only Prefix is required.
 type Options struct {
-	Prefix   string // see [Prefix]; the directory must exist
-	Producer string // any text; it is sanitised
+	Prefix   string // as [Prefix] returns it, taken as it is; the directory must exist
+	Producer string // any text; see [InFileName]
 
 	RollBytes   uint64 // text of a segment in bytes, line ends included; 0 is DefaultRollBytes
 	MaxSegments int    // kept for this producer, older runs' included; 0 is DefaultMaxSegments
@@ -40,6 +39,10 @@ type Options struct {
 	Encoder *Encoder    // shared between writers; nil makes one
 	Warn    func(error) // told of what went wrong without a loss of rows: deleting, syncing; may be nil
 	FS      FS          // nil is the operating system's
+
+	// Directory is shared between writers with one prefix; nil looks for each new segment
+	// what there is.
+	Directory *Directory
 }
 
 // Stats count what became of the rows of a [Writer]. Every row that was appended is written,
@@ -96,7 +99,6 @@ func NewWriter(opt Options) (*Writer, error) {
 	if opt.MaxSegments < 0 || opt.MaxBuffered < 0 {
 		return nil, errors.New("the limits of segments and of buffered bytes are not negative")
 	}
-	opt.Prefix = Prefix(opt.Prefix)
 	if opt.RollBytes == 0 {
 		opt.RollBytes = DefaultRollBytes
 	}
@@ -109,6 +111,10 @@ func NewWriter(opt Options) (*Writer, error) {
 	if opt.FS == nil {
 		opt.FS = system{}
 	}
+	if opt.Directory == nil {
+		opt.Directory = NewDirectory(opt.FS, opt.Prefix)
+		opt.Directory.keep = 0
+	}
 	if opt.Warn == nil {
 		opt.Warn = func(error) {}
 	}
@@ -119,7 +125,7 @@ func NewWriter(opt Options) (*Writer, error) {
 		}
 		opt.Encoder = encoder
 	}
-	return &Writer{opt: opt, name: Name{Prefix: opt.Prefix, Producer: Sanitise(opt.Producer)}}, nil
+	return &Writer{opt: opt, name: Name{Prefix: opt.Prefix, Producer: InFileName(opt.Prefix, opt.Producer)}}, nil
 }
 
 // Append takes a row, its line end included. The row is copied. At 1 MiB, and when the
@@ -160,6 +166,10 @@ func (w *Writer) put(row []byte) {
 			b.text = append(large, b.text...)
 		}
 	}
+	if full := len(b.text) + len(row); full > cap(b.text) && full >= maxBatch {
+		// Nothing follows that would fill more.
+		b.text = append(make([]byte, 0, full), b.text...)
+	}
 	b.text = append(b.text, row...)
 	b.rows++
 	w.buffered += len(row)
@@ -179,6 +189,19 @@ func (w *Writer) begin(segment bool) {
 
 // Buffered returns how many bytes of text wait for a flush.
 func (w *Writer) Buffered() int { return w.buffered }
+
+// Memory returns how many bytes the buffers of the text have, what is not used of them and
+// what is kept for later included.
+func (w *Writer) Memory() int {
+	total := cap(w.spare)
+	for i := range w.batches {
+		total += cap(w.batches[i].text)
+	}
+	return total
+}
+
+// Trim gives up the buffer that is kept for later.
+func (w *Writer) Trim() { w.spare = nil }
 
 // Stats returns the counts so far.
 func (w *Writer) Stats() Stats { return w.stats }
@@ -298,7 +321,9 @@ func (w *Writer) write(text []byte) error {
 		err = w.file.Sync()
 	}
 	if err != nil {
-		w.torn = n > 0
+		// What a failed write says it wrote is no help: os.File says 0 where a full disk took
+		// a part.
+		w.torn = true
 		return errors.Join(err, w.mend())
 	}
 	w.size += int64(n)
@@ -352,59 +377,19 @@ func (w *Writer) inPlace() bool {
 
 // create opens the next segment: the highest index that is occupied by anything, and one.
 func (w *Writer) create() error {
-	occupied, err := w.occupied()
+	next := w.name
+	f, peers, err := w.opt.Directory.create(&next, w.name.Index, w.used)
 	if err != nil {
 		return err
 	}
-	w.peers = len(occupied)
-	if w.used { // never an index again, even when somebody deletes the segments
-		occupied = append(occupied, w.name.Index)
-	}
-	if len(occupied) > 0 {
-		if err := w.after(slices.Max(occupied)); err != nil {
-			return err
-		}
-	}
-	for {
-		f, err := w.opt.FS.Create(w.name.Path())
-		if errors.Is(err, fs.ErrExist) {
-			// Another writer was faster.
-			if err := w.after(w.name.Index); err != nil {
-				return err
-			}
-			continue
-		} else if err != nil {
-			return err
-		}
-		w.file, w.size, w.fresh, w.used = f, 0, true, true
-		w.stats.Segments++
-		return nil
-	}
-}
-
-// after sets the index that follows another.
-func (w *Writer) after(index uint64) error {
-	if index == math.MaxUint64 {
-		return fmt.Errorf("%s: no index is left after %d: move the segments away", w.name.Series(), index)
-	}
-	w.name.Index = index + 1
+	w.name, w.peers = next, peers
+	w.file, w.size, w.fresh, w.used = f, 0, true, true
+	w.stats.Segments++
 	return nil
 }
 
-// occupied returns the indices that are taken in this series, in order.
-func (w *Writer) occupied() (indices []uint64, err error) {
-	dir, base := filepath.Split(w.name.Series())
-	err = w.opt.FS.List(orHere(dir), func(e fs.DirEntry) {
-		// Told apart at a glance, nearly all: a thousand producers look through each other's.
-		if !strings.HasPrefix(e.Name(), base) {
-			return
-		}
-		if n, ok := Parse(e.Name()); ok && n.Series() == base {
-			indices = append(indices, n.Index)
-		}
-	})
-	slices.Sort(indices)
-	return indices, err
+func errNoIndex(n *Name) error {
+	return fmt.Errorf("%s: no index is left after %d: move the segments away", n.Series(), uint64(math.MaxUint64))
 }
 
 func orHere(dir string) string {
@@ -414,8 +399,8 @@ func orHere(dir string) string {
 	return dir
 }
 
-// retain deletes the oldest segments beyond the limit. The directory is read again only
-// when there is something to delete. The first failure ends it until the next segment.
+// retain deletes the oldest segments beyond the limit. The directory is looked at again
+// only when there is something to delete. The first failure ends it until the next segment.
 func (w *Writer) retain() {
 	if w.peers+1 <= w.opt.MaxSegments {
 		return
@@ -429,7 +414,7 @@ func (w *Writer) retain() {
 		if index == w.name.Index {
 			continue // two writers: the active one is not the oldest to be given up
 		}
-		if err := w.opt.FS.Unlink(Name{w.name.Prefix, w.name.Producer, index}.Path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := w.opt.Directory.unlink(Name{w.name.Prefix, w.name.Producer, index}); err != nil {
 			w.opt.Warn(fmt.Errorf("old segments are not deleted: %w", err))
 			return
 		}
@@ -441,7 +426,7 @@ func (w *Writer) retain() {
 // regular returns the indices of this series' regular files, in order. Only those count,
 // and only those are deleted.
 func (w *Writer) regular() (indices []uint64, err error) {
-	all, err := w.occupied()
+	all, err := w.opt.Directory.occupied(w.name.Producer, false)
 	for _, index := range all {
 		info, err := w.opt.FS.Lstat(Name{w.name.Prefix, w.name.Producer, index}.Path())
 		if err == nil && info.Mode().IsRegular() {
@@ -454,13 +439,16 @@ func (w *Writer) regular() (indices []uint64, err error) {
 // finish closes the open segment and makes it durable. The rows are written by now, so
 // what fails is told and changes nothing.
 func (w *Writer) finish() {
+	if err := w.mend(); err != nil {
+		w.opt.Warn(fmt.Errorf("%s ends with a part of a member: %w", w.name.Path(), err))
+	}
 	var errs []error
 	errs = append(errs, w.file.Sync(), w.file.Close(), w.opt.FS.SyncDir(orHere(filepath.Dir(w.name.Prefix))))
 	if err := errors.Join(errs...); err != nil {
 		w.opt.Warn(fmt.Errorf("%s may not be durable: %w", w.name.Path(), err))
 	}
 	if w.fresh && w.inPlaceEmpty() {
-		if err := w.opt.FS.Unlink(w.name.Path()); err != nil {
+		if err := w.opt.Directory.unlink(w.name); err != nil {
 			w.opt.Warn(err)
 		} else {
 			w.used = false
@@ -488,6 +476,6 @@ func (w *Writer) Close() error {
 	if w.file != nil {
 		w.finish()
 	}
-	w.batches, w.closed = nil, true
+	w.batches, w.spare, w.closed = nil, nil, true
 	return err
 }

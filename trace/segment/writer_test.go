@@ -350,6 +350,16 @@ func TestClosed(t *testing.T) {
 	}
 }
 
+// A prefix is stripped by whoever was given it, once; to do it again would make it another.
+func TestPrefixIsTakenAsItIs(t *testing.T) {
+	w, prefix := writer(t, Options{Prefix: filepath.Join(t.TempDir(), Prefix("a.jsonl.gz.jsonl"))})
+	appendRows(t, w, rows(0, 1))
+	must(t, w.Close())
+	if got, _ := read(t, prefix+".jsonl"); len(got) != 1 || filepath.Base(prefix) != "a.jsonl.gz" {
+		t.Errorf("%v of %s", got, prefix)
+	}
+}
+
 func TestOptions(t *testing.T) {
 	for _, opt := range []Options{{}, {Prefix: "/tmp/"}, {Prefix: "t", MaxSegments: -1}, {Prefix: "t", MaxBuffered: -1}} {
 		if _, err := NewWriter(opt); err == nil {

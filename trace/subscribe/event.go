@@ -1,7 +1,12 @@
 package subscribe
 
 import (
+	"errors"
 	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
 	"time"
 )
 
@@ -96,12 +101,12 @@ func (s *silence) deadline(now time.Time) (at time.Time, due bool) {
 	return at, !now.Before(at)
 }
 
-// report marks the episode as reported and returns the likely causes.
-func (s *silence) report() string {
+// report marks the episode as reported and returns the likely causes. Without a connection
+// they are those of the error.
+func (s *silence) report(network string, err error) string {
 	if !s.online {
 		s.toldOffline = true
-		return "there is no connection: the worker may not be up yet or may have stopped, its port base may be another one " +
-			"(DYN_FORWARDPASS_METRIC_PORT), this rank may be on another host, or the engine publishes in-process only (TensorRT-LLM, mocker)"
+		return offline(network, err)
 	}
 	s.toldOnline = true
 	if s.everReceived {
@@ -110,4 +115,51 @@ func (s *silence) report() string {
 	}
 	return "connected, but nothing was published: the engine may be in its start-up self-benchmark, which is silent for up to 15 minutes, " +
 		"or forward-pass metrics may be off in this worker"
+}
+
+// offline returns the likely causes of an error for which there is no connection.
+func offline(network string, err error) string {
+	const worker = "the worker may not be up yet or may have stopped, "
+	const others = "this rank may be on another host, or the engine publishes in-process only (TensorRT-LLM, mocker)"
+	var name *net.DNSError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &name):
+		return "the host's name may be wrong, or the name service out of reach"
+	case errors.Is(err, syscall.ECONNREFUSED) && network == "tcp", errors.Is(err, errSelf):
+		return worker + "its port base may be another one (DYN_FORWARDPASS_METRIC_PORT), " + others
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT):
+		return worker + "its socket may have another base path, " + others
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return "this user may not connect to it: look at the permissions of the socket and its directory"
+	case errors.Is(err, errMute):
+		return "another program may have the port"
+	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "the host may be down or another one, or a firewall is in between"
+	default:
+		return "the worker may have stopped, or another program has the address"
+	}
+}
+
+// Reason says in a line why there is no connection, without the address: that stands
+// beside it, and of two addresses that fail for one reason the reason is said once.
+func Reason(err error) string {
+	causes := []error{err}
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		causes = several.Unwrap()
+	}
+	var texts []string
+	for _, cause := range causes {
+		var system syscall.Errno
+		switch {
+		case cause == nil:
+			continue
+		case errors.As(cause, &system):
+			cause = system
+		}
+		if said := cause.Error(); !slices.Contains(texts, said) {
+			texts = append(texts, said)
+		}
+	}
+	return strings.Join(texts, "; ")
 }

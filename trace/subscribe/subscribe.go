@@ -253,7 +253,7 @@ func (s *subscription) idle(now time.Time) time.Time {
 
 // reportSilence says once that an episode of silence has begun.
 func (s *subscription) reportSilence(now time.Time) {
-	s.emit(Event{Kind: Silent, At: now, For: now.Sub(s.silence.since), Err: s.last, Cause: s.silence.report()})
+	s.emit(Event{Kind: Silent, At: now, For: now.Sub(s.silence.since), Err: s.last, Cause: s.silence.report(s.targets[0].network, s.last)})
 }
 
 // pause tells of the end of a connection or of an attempt, and waits for the next one.

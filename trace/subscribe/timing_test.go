@@ -3,9 +3,12 @@ package subscribe_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +24,7 @@ func dialTo(c net.Conn) func(context.Context, string, string) (net.Conn, error) 
 	return func(context.Context, string, string) (net.Conn, error) { return c, nil }
 }
 
-var errRefused = errors.New("connection refused")
+var errRefused = fmt.Errorf("connect: %w", syscall.ECONNREFUSED)
 
 // pipes gives out connections whose other ends it sends to the test.
 func pipes() (options subscribe.Options, peers chan net.Conn) {
@@ -273,4 +276,32 @@ func TestPingFlood(t *testing.T) {
 		}
 		w.end()
 	})
+}
+
+// The causes that are told are those of the error.
+func TestCausesOfNoConnection(t *testing.T) {
+	for _, c := range []struct {
+		endpoint subscribe.Endpoint
+		err      error
+		want     string
+		not      string
+	}{
+		{somewhere, syscall.ECONNREFUSED, "its port base may be another one", "permissions"},
+		{somewhere, &net.DNSError{Err: "no such host", Name: "h"}, "the host's name may be wrong", "in-process"},
+		{somewhere, syscall.EHOSTUNREACH, "the host may be down", "in-process"},
+		{somewhere, os.ErrDeadlineExceeded, "a firewall is in between", "in-process"},
+		{somewhere, io.EOF, "the worker may have stopped", "port base"},
+		{subscribe.Endpoint{Address: "ipc:///nowhere/s"}, syscall.ENOENT, "its socket may have another base path", "port base"},
+		{subscribe.Endpoint{Address: "ipc:///nowhere/s"}, syscall.EACCES, "look at the permissions", "in-process"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := start(t, c.endpoint, subscribe.Options{Dial: func(context.Context, string, string) (net.Conn, error) {
+				return nil, fmt.Errorf("dial: %w", c.err)
+			}})
+			if e := w.event(subscribe.Silent); !strings.Contains(e.Cause, c.want) || strings.Contains(e.Cause, c.not) {
+				t.Errorf("%v: %s", c.err, e.Cause)
+			}
+			w.end()
+		})
+	}
 }

@@ -73,16 +73,16 @@ type Endpoint struct {
 // [Window], or over the time since the first message if that is shorter.
 type Line struct {
 	Source   string  `json:"source"`
-	Worker   string  `json:"worker"`
-	Rank     int64   `json:"rank"`
-	Rate     float64 `json:"rate"`           // forward passes a second; heartbeats are none
-	Wall     float64 `json:"wall_p50"`       // median of the wall times in seconds; 0 without passes
-	Prefill  float64 `json:"prefill_tokens"` // scheduled tokens a second
-	Decode   float64 `json:"decode"`         // scheduled requests of a pass
-	KV       float64 `json:"decode_kv"`      // their tokens of a pass
-	Queue    uint64  `json:"queue"`          // requests that waited at the last message
-	Sampled  bool    `json:"sampled"`        // gaps are not judged
-	Gaps     uint64  `json:"gaps"`           // missing messages
+	Worker   string  `json:"worker_id"`
+	Rank     int64   `json:"dp_rank"`
+	Rate     float64 `json:"passes_per_s"`         // forward passes a second; heartbeats are none
+	Wall     float64 `json:"-"`                    // median of the wall times in seconds; 0 without passes
+	Prefill  float64 `json:"prefill_tokens_per_s"` // scheduled tokens a second
+	Decode   float64 `json:"decode_requests"`      // scheduled requests of a pass
+	KV       float64 `json:"decode_kv_tokens"`     // their tokens of a pass
+	Queue    uint64  `json:"queue"`                // requests that waited at the last message
+	Sampled  bool    `json:"sampled"`              // gaps are not judged
+	Gaps     uint64  `json:"missing"`              // missing messages
 	Restarts uint64  `json:"restarts"`
 	Messages uint64  `json:"messages"` // heartbeats included
 

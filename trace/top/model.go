@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -212,7 +213,7 @@ func (m Model) nothing() string {
 	if len(m.snap.Lines) > 0 {
 		return fmt.Sprintf("none of %s matches %q", plural(len(m.snap.Lines), "rank"), report.Escape(m.view.Filter))
 	}
-	return "nothing has been received so far"
+	return cmp.Or(m.view.Empty, "nothing has been received so far")
 }
 
 // status says what the lines above are, what was left out, and which keys there are.
@@ -248,14 +249,14 @@ func helpText() []string {
 	return strings.Split(`
   Figures are those of the last 10 seconds.
 
-  RATE/s   forward passes a second; heartbeats are none
-  WALL     median wall time of a pass
-  PREFILL  prefill tokens scheduled a second
-  DECODE   decode requests in a pass, KV: their tokens
-  QUEUE    requests that waited at the last message
-  GAPS     messages missing by their counters, refused ones too; "-" if sampled
-  STARTS   times that the counters began again
-  SILENT   since the last message: publishers send once a second even when idle
+  RATE/s     forward passes a second; heartbeats are none
+  WALL       median wall time of a pass
+  PREF/s     prefill tokens scheduled a second
+  DEC/pass   decode requests in a pass, KV: their tokens
+  QUEUE      requests that waited at the last message
+  GAPS       messages missing by their counters, refused ones too; "-" if sampled
+  STARTS     times that the counters began again
+  SILENT     since the last message: publishers send once a second even when idle
 
   s S      sort by the next, the previous column  arrows pgup pgdown home end
   r        reverse the order    /  filter by worker, "rank 3" or endpoint

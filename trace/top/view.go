@@ -77,6 +77,7 @@ type View struct {
 	Down   bool   // the largest first; names from the end of the alphabet
 	Filter string // only lines whose worker, "rank N" or source contains it, whatever the case
 	Metric Metric // DecodeMetric if empty
+	Empty  string // said while nothing has been received; there is a usual text for terminals
 }
 
 // column is how a column looks.
@@ -96,8 +97,8 @@ func columns() []column {
 		{ByRank, "RANK", 4, false, 0, func(l *Line) string { return fmt.Sprint(l.Rank) }, func(l *Line) float64 { return float64(l.Rank) }},
 		{ByRate, "RATE/s", 6, false, 1, func(l *Line) string { return mean(l.Rate) }, func(l *Line) float64 { return l.Rate }},
 		{ByWall, "WALL", 6, false, 2, func(l *Line) string { return seconds(l.Wall) }, func(l *Line) float64 { return l.Wall }},
-		{ByPrefill, "PREFILL", 7, false, 4, func(l *Line) string { return short(l.Prefill) }, func(l *Line) float64 { return l.Prefill }},
-		{ByDecode, "DECODE", 6, false, 3, func(l *Line) string { return mean(l.Decode) }, func(l *Line) float64 { return l.Decode }},
+		{ByPrefill, "PREF/s", 6, false, 4, func(l *Line) string { return short(l.Prefill) }, func(l *Line) float64 { return l.Prefill }},
+		{ByDecode, "DEC/pass", 8, false, 3, func(l *Line) string { return mean(l.Decode) }, func(l *Line) float64 { return l.Decode }},
 		{ByKV, "KV", 6, false, 9, func(l *Line) string { return short(l.KV) }, func(l *Line) float64 { return l.KV }},
 		{ByQueue, "QUEUE", 5, false, 5, func(l *Line) string { return short(float64(l.Queue)) }, func(l *Line) float64 { return float64(l.Queue) }},
 		{ByGaps, "GAPS", 5, false, 6, gaps, func(l *Line) float64 { return float64(l.Gaps) }},
@@ -314,7 +315,7 @@ func (v *View) titles(l layout) string {
 	}
 	if l.sparks > 0 {
 		title := strings.ToUpper(string(cmp.Or(v.Metric, DecodeMetric)))
-		if long := title + " OF THE LAST MINUTE"; len(long) <= l.sparks {
+		if long := title + ", LAST MINUTE"; len(long) <= l.sparks {
 			title = long
 		} else if long := title + " 60s"; len(long) <= l.sparks {
 			title = long
@@ -470,6 +471,8 @@ func (v *View) Plain(snap *Snapshot) string {
 	lines := []string{snap.At.Format("15:04:05") + "  " + v.Headline(snap)}
 	if kept := v.Select(snap.Lines); len(kept) > 0 {
 		lines = append(lines, v.Table(kept)...)
+	} else if v.Empty != "" && len(snap.Lines) == 0 {
+		lines = append(lines, v.Empty)
 	}
 	return strings.Join(append(lines, v.Troubles(snap)...), "\n") + "\n"
 }

@@ -220,6 +220,6 @@ func ExampleView() {
 	fmt.Print(view.Plain(&snap))
 	// Output:
 	// 12:00:02  1 worker, 1 rank, 20.0 passes/s, 1 of 1 endpoint connected
-	// WORKER           RANK RATE/s   WALL PREFILL DECODE     KV QUEUE  GAPS SILENT RATE 60s
-	// 7587890123456789    0   20.0 12.5ms       0   16.0  20000     0     0   0.1s             █
+	// WORKER           RANK RATE/s   WALL PREF/s DEC/pass     KV QUEUE  GAPS SILENT RATE 60s
+	// 7587890123456789    0   20.0 12.5ms      0     16.0  20000     0     0   0.1s            █
 }

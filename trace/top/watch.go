@@ -3,10 +3,7 @@ package top
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/fpm-project/fpm/trace"
@@ -67,38 +64,15 @@ func (w *watch) event(e subscribe.Event) {
 	case subscribe.Connected, subscribe.Recovered:
 		say(Connected, "")
 	case subscribe.Failed, subscribe.Disconnected:
-		say(Waiting, text(e.Err))
+		say(Waiting, subscribe.Reason(e.Err))
 	case subscribe.Silent:
 		if e.Err != nil { // there is no connection, and that has been said
 			return
 		}
 		say(Silent, e.Cause)
 	case subscribe.Refused:
-		w.board.Refuse(w.endpoint.Address, text(e.Err))
+		w.board.Refuse(w.endpoint.Address, subscribe.Reason(e.Err))
 	}
-}
-
-// text says why there is no connection. The address stands beside it, and of two addresses
-// that fail for one reason the reason is said once.
-func text(err error) string {
-	causes := []error{err}
-	if several, ok := err.(interface{ Unwrap() []error }); ok {
-		causes = several.Unwrap()
-	}
-	var texts []string
-	for _, cause := range causes {
-		var system syscall.Errno
-		switch {
-		case cause == nil:
-			continue
-		case errors.As(cause, &system):
-			cause = system
-		}
-		if said := cause.Error(); !slices.Contains(texts, said) {
-			texts = append(texts, said)
-		}
-	}
-	return strings.Join(texts, "; ")
 }
 
 // FollowLag is how long a row of a trace that is being written takes to arrive: writers

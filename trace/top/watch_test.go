@@ -88,7 +88,7 @@ func TestText(t *testing.T) {
 		"connection refused":      refused,
 		"connection refused; EOF": errors.Join(refused, refused, io.EOF),
 	} {
-		if got := text(err); got != want {
+		if got := subscribe.Reason(err); got != want {
 			t.Errorf("%v is %q, want %q", err, got, want)
 		}
 	}

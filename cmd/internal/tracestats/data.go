@@ -30,7 +30,7 @@ func Stream(s *trace.Stream) report.Object {
 	object := report.Object{
 		{Key: "namespace", Value: s.ID.Namespace}, {Key: "component", Value: s.ID.Component},
 		{Key: "producer_id", Value: s.ID.Producer}, {Key: "worker_id", Value: s.ID.Worker}, {Key: "dp_rank", Value: s.ID.Rank},
-		{Key: "capture_mode", Value: captureMode(s)},
+		{Key: "capture_mode", Value: CaptureMode(s)},
 		{Key: "rows", Value: s.Rows}, {Key: "busy_rows", Value: s.Busy},
 		{Key: "first_unix_ms", Value: s.FirstUnixMS}, {Key: "last_unix_ms", Value: s.LastUnixMS}, {Key: "span_s", Value: s.Seconds()},
 		{Key: "busy_share", Value: s.BusyShare()},
@@ -57,12 +57,12 @@ func streamRates(s *trace.Stream) report.Object {
 		{Key: "prefill_tokens_per_busy_s", Value: s.PerBusySecond(s.Prefill)}, {Key: "decode_tokens_per_busy_s", Value: s.PerBusySecond(s.Decode)},
 		{Key: "queued_requests", Value: report.Object{{Key: "mean", Value: s.QueueMean()}, {Key: "max", Value: s.QueuedMax}}},
 		{Key: "missing", Value: missing}, {Key: "gap_runs", Value: runs}, {Key: "longest_gap", Value: longest}, {Key: "gaps", Value: gaps},
-		{Key: "restarts", Value: s.Restarts}, {Key: "repeated_counters", Value: s.Repeats},
+		{Key: "unrecorded", Value: s.Unrecorded}, {Key: "restarts", Value: s.Restarts}, {Key: "repeated_counters", Value: s.Repeats},
 	}
 }
 
-// captureMode returns the mode of a stream's rows, "mixed" or "" when it has none.
-func captureMode(s *trace.Stream) string {
+// CaptureMode returns the mode of a stream's rows, "mixed" or "" when it has none.
+func CaptureMode(s *trace.Stream) string {
 	switch {
 	case s.Full == s.Rows:
 		return "full"

@@ -41,6 +41,9 @@ func Lines(stats *trace.Stats, l Layout) (lines []string) {
 		}
 		say(gaps(stats)...)
 	}
+	if all := stats.Total(); all.Unrecorded > 0 {
+		say(fmt.Sprintf("%d messages were published while no recorder ran, and are not missing", all.Unrecorded))
+	}
 	if stats.Others > 0 {
 		say(fmt.Sprintf("%d rows are of further streams: only %d are told apart", stats.Others, trace.MaxStreams))
 	}
@@ -73,11 +76,16 @@ func streams(shown []*trace.Stream, cut bool) *table.Table {
 // maxProducer is the width of the producer's column.
 const maxProducer = 24
 
-func row(s *trace.Stream) []string {
+// Name is a stream's producer, with its worker if that is another, cut to fit a table.
+func Name(s *trace.Stream) string {
 	name := s.ID.Producer
 	if s.ID.Worker != s.ID.Producer && s.ID.Worker != "" {
 		name += "/" + s.ID.Worker
 	}
+	return table.Cut(name, maxProducer)
+}
+
+func row(s *trace.Stream) []string {
 	gaps, mark := "-", "*"
 	if s.Complete() {
 		gaps, mark = "0", ""
@@ -86,7 +94,7 @@ func row(s *trace.Stream) []string {
 		}
 	}
 	return []string{
-		table.Cut(name, maxProducer), fmt.Sprint(s.ID.Rank), fmt.Sprint(s.Rows), Seconds(s.Seconds()), fmt.Sprintf("%.0f%%", 100*s.BusyShare()),
+		Name(s), fmt.Sprint(s.ID.Rank), fmt.Sprint(s.Rows), Seconds(s.Seconds()), fmt.Sprintf("%.0f%%", 100*s.BusyShare()),
 		Seconds(s.Percentile(0.5)), Seconds(s.Percentile(0.9)), Seconds(s.Percentile(0.99)), Seconds(s.WallMax),
 		si(s.Rate(s.Prefill)) + mark, si(s.Rate(s.Decode)) + mark,
 		fmt.Sprintf("%s/%d", Digits(s.QueueMean()), s.QueuedMax), gaps, fmt.Sprint(s.Restarts),
