@@ -146,8 +146,9 @@ func TestNothingWritable(t *testing.T) {
 	disk.set(func(string) error { return syscall.EROFS }, nil)
 	r := newBench(t, 1, Options{FS: disk}).run()
 	r.send(0, "w", 0, 0)
-	r.hand.move(flushEvery)
 	r.send(0, "w", 0, 1)
+	r.hand.move(flushEvery)
+	r.queue.rouse()
 	m, err := r.end() // by itself
 	if exitcode.Of(err) != exitcode.Failed || !strings.Contains(err.Error(), errDisabled.Error()) || m.Complete {
 		t.Errorf("%v, complete %v", err, m.Complete)
