@@ -206,9 +206,13 @@ func (v *verifier) account(account *Account, p accountProducer, there *shelves) 
 }
 
 // vanished forgets the failures to open segments that retention has deleted since they were
-// found, and returns their paths.
+// found, and returns their paths. When all are gone nothing has been verified, which is a
+// failure.
 func (v *verifier) vanished(there *shelves) map[string]bool {
 	gone := map[string]bool{}
+	if v.stats.Rows == 0 {
+		return gone
+	}
 	v.stats.Failures = slices.DeleteFunc(v.stats.Failures, func(err error) bool {
 		path := failureOf(err)
 		name, ok := segment.Parse(path)

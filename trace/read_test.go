@@ -445,7 +445,8 @@ func TestVerifyWhileRecording(t *testing.T) {
 		failures int
 	}{
 		"by retention": {[]int{0, 1, 2}, nil, 0},
-		"by somebody":  {[]int{3}, nil, 1}, // a failure is enough
+		"all of them":  {[]int{0, 1, 2, 3, 4}, nil, 5}, // which is no whole capture
+		"by somebody":  {[]int{3}, nil, 1},             // a failure is enough
 	} {
 		sources := find(t, write(t, files))
 		for _, i := range c.deleted {

@@ -116,7 +116,7 @@ func TestUnwritableProducer(t *testing.T) {
 	disk := newFault()
 	disk.set(func(path string) error {
 		if strings.Contains(path, ".bad.") {
-			return syscall.EACCES
+			return syscall.EROFS
 		}
 		return nil
 	}, nil)
@@ -135,8 +135,50 @@ func TestUnwritableProducer(t *testing.T) {
 	if w := r.warnings(); strings.Count(w, "nothing is written any more") != 1 || !strings.Contains(w, `"bad"`) {
 		t.Errorf("warnings:\n%s", w)
 	}
-	if d := m.Producers[0].Disabled; !strings.Contains(d, "permission denied") || m.Producers[1].Disabled != "" {
+	if d := m.Producers[0].Disabled; !strings.Contains(d, "read-only file system") || m.Producers[1].Disabled != "" {
 		t.Errorf("disabled: %q", d)
+	}
+}
+
+// A directory that is gone, or closed, for less than a minute costs nothing; one that stays
+// so is given up.
+func TestDirectoryGoneForAWhile(t *testing.T) {
+	for _, denial := range []syscall.Errno{syscall.EACCES, syscall.EPERM, syscall.ENOENT} {
+		disk := newFault()
+		b := newBench(t, 1, Options{FS: disk})
+		b.cancel = func(error) {}
+		deny := func(string) error { return denial }
+		counter := int64(0)
+		step := func(seconds int) {
+			for range seconds {
+				b.send(0, "w", 0, counter)
+				counter++
+				b.write()
+			}
+		}
+		disk.set(deny, deny)
+		step(50)
+		if c := b.Snapshot().Totals; c.Pending != 50 {
+			t.Errorf("%v: %+v", denial, c)
+		}
+		disk.set(nil, nil)
+		step(2)
+		if c := b.Snapshot().Totals; c.Written != 52 || c.Lost() != 0 {
+			t.Errorf("%v, when it is back: %+v", denial, c)
+		}
+		disk.set(deny, deny)
+		step(59)
+		if strings.Contains(b.warnings(), "nothing is written any more") {
+			t.Errorf("%v is given up too early:\n%s", denial, b.warnings())
+		}
+		step(3)
+		m := b.Snapshot()
+		if c := m.Totals; c.Written != 52 || c.DiskDrops != 62 || m.Producers[0].Disabled == "" {
+			t.Errorf("%v, for good: %+v, disabled %q", denial, c, m.Producers[0].Disabled)
+		}
+		if n := strings.Count(b.warnings(), "nothing is written any more"); n != 1 {
+			t.Errorf("%v: warnings:\n%s", denial, b.warnings())
+		}
 	}
 }
 
@@ -146,8 +188,9 @@ func TestNothingWritable(t *testing.T) {
 	disk.set(func(string) error { return syscall.EROFS }, nil)
 	r := newBench(t, 1, Options{FS: disk}).run()
 	r.send(0, "w", 0, 0)
-	r.hand.move(flushEvery)
 	r.send(0, "w", 0, 1)
+	r.hand.move(flushEvery)
+	r.queue.rouse()
 	m, err := r.end() // by itself
 	if exitcode.Of(err) != exitcode.Failed || !strings.Contains(err.Error(), errDisabled.Error()) || m.Complete {
 		t.Errorf("%v, complete %v", err, m.Complete)

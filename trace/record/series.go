@@ -22,6 +22,7 @@ type series struct {
 	off     bool          // nothing is written any more
 	keep    int           // files that are kept at most
 	used    time.Duration // when the last row came
+	denied  time.Duration // when passing errors began, and 1; 0 when the last attempt had none
 
 	// What earlier writers of this producer's files left behind, which were closed since
 	// nothing came for long.
@@ -159,6 +160,12 @@ func (s *series) leave(rows uint64, written bool) {
 		}
 	}
 	s.runs = s.runs[:copy(s.runs, s.runs[done:])]
+}
+
+// passing tells whether an error is one of a directory that is moved, mounted anew or has
+// wrong permissions for a moment: it is no end before it has lasted for deniedFor.
+func passing(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist)
 }
 
 // hopeless tells whether an error of writing is one that waiting does not mend. A disk

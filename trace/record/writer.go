@@ -29,6 +29,10 @@ const (
 	// takeAtOnce is the number of entries that are taken under one lock.
 	takeAtOnce = 256
 
+	// deniedFor is how long a directory may be gone, or closed to this user, before the files
+	// of a producer are given up.
+	deniedFor = time.Minute
+
 	// idleFor is how long a producer's files stay open without a row. One that is alive
 	// sends a heartbeat a second.
 	idleFor = 15 * time.Minute
@@ -312,17 +316,33 @@ func (w *writer) flush(s *series) {
 	w.failed(s, err)
 }
 
+// hopeless tells whether to give a producer's files up for an error, or for none.
+func (w *writer) hopeless(s *series, err error) bool {
+	now := w.r.clock.since()
+	switch {
+	case err == nil || !hopeless(err):
+		s.denied = 0
+		return false
+	case !passing(err):
+		return true
+	case s.denied == 0:
+		s.denied = now + 1
+	}
+	return now+1-s.denied >= deniedFor
+}
+
 // failed deals with an attempt to write that failed, or did not.
 func (w *writer) failed(s *series, err error) {
 	if err != nil {
 		w.r.metrics.writeErrors.Add(1)
 	}
+	hopeless := w.hopeless(s, err)
 	switch {
 	case err == nil && !s.told:
 	case err == nil:
 		w.tell(s, false)
 		w.r.say(fmt.Sprintf("producer %q: its files are written again", s.name))
-	case !hopeless(err):
+	case !hopeless:
 		w.stuck(s, err)
 	default:
 		before := s.held()
