@@ -400,12 +400,6 @@ func (v *verifier) warnings(stats *Stats) {
 	}
 }
 
-func oddRows(n uint64) string {
-	if n == 1 {
-		return "1 row"
-	}
-	return fmt.Sprintf("%d rows", n)
-}
 
 // expected holds the streams against what was expected.
 func (v *verifier) expected(stats *Stats, opt VerifyOptions) {
