@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/cmd/internal/tracestats"
+	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/report"
 	"github.com/fpm-project/fpm/trace"
