@@ -28,7 +28,9 @@ import (
 
 const traceRecordHelp = `Subscribe to the forward-pass-metrics publishers of inference workers and write every
 valid payload to rotating segments of gzip-compressed JSON lines,
-PREFIX.PRODUCER.INDEX.jsonl.gz, a series for each worker.
+PREFIX.PRODUCER.INDEX.jsonl.gz, a series for each worker. In the names of files characters
+of a worker's id other than letters, digits, - and _ are underscores, and an id that no
+file name can hold has its beginning and a hash; the rows have it whole.
 
 Without --endpoint and --ipc-base it records the ranks of --ranks at --host, each at the
 base port + its rank. Publishers need not be up: the recorder connects again for ever, and

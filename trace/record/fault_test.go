@@ -405,6 +405,11 @@ func TestLossErrorWithoutAManifest(t *testing.T) {
 	if !errors.As(lossError(m, 3, true), &e) || !strings.Contains(e.Hint, "the manifest says which are lost") {
 		t.Errorf("%+v", e)
 	}
+	crowded := &Manifest{}
+	crowded.Totals.Crowded = 3
+	if !errors.As(lossError(crowded, 3, true), &e) || !strings.Contains(e.Message, "of new workers when there were too many") {
+		t.Errorf("%+v", e)
+	}
 	m.unsaved = true
 	if !errors.As(lossError(m, 3, true), &e) || !strings.Contains(e.Hint, "this list is the only record") || m.Saved() {
 		t.Errorf("%+v", e)

@@ -381,6 +381,9 @@ func lossError(m *Manifest, lost uint64, clean bool) error {
 	case t.DiskDrops > 0:
 		e.Message = fmt.Sprintf("%d payloads are lost: %d could not be written, %d were overwritten while they waited", lost, t.DiskDrops, t.QueueDrops+t.Crowded)
 		e.Hint = "free some space, or choose another place; " + record
+	case t.QueueDrops == 0 && t.Crowded > 0:
+		e.Message = fmt.Sprintf("%d payloads are lost: they were of new workers when there were too many, or their ids too long, to be remembered", lost)
+		e.Hint = "look at the worker ids, somebody may make them up; " + record
 	default:
 		e.Message = fmt.Sprintf("%d payloads are lost: they came faster than they could be written", lost)
 		e.Hint = "a faster disk, more CPU or sampled mode help; " + record
