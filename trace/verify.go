@@ -400,7 +400,6 @@ func (v *verifier) warnings(stats *Stats) {
 	}
 }
 
-
 // expected holds the streams against what was expected.
 func (v *verifier) expected(stats *Stats, opt VerifyOptions) {
 	producers, ranks := map[string]bool{}, map[int64]bool{}
