@@ -107,15 +107,19 @@ func (c *connection) fill(n int) error {
 
 // gather is how long messages may gather in the kernel. At thousands a second, waking for
 // each costs three times what is done with it; below one in this time nothing waits.
-const gather = 5 * time.Millisecond
+const gather = 10 * time.Millisecond
+
+// gathered is how much may: what the kernel keeps for a connection is more, of a Unix
+// domain socket, too, so that the peer's own queue does not begin to fill.
+const gathered = 192 << 10
 
 // wait lets messages gather when those of the last read came in quick succession, were all
-// that there was, and are so slow that what gathers fits into the buffer: a faster peer
+// that there was, and are so slow that what gathers fits into the kernel's: a faster peer
 // gathers enough by itself, and its own queue must not fill. Arrival times are late by no
 // more than the wait.
 func (c *connection) wait() {
 	quick := c.took < gather*time.Duration(c.fresh)
-	fits := time.Duration(c.came)*gather < bufferSize*c.took
+	fits := time.Duration(c.came)*gather < gathered*c.took
 	if c.drained && quick && fits {
 		time.Sleep(gather)
 	}
