@@ -122,6 +122,11 @@ func ExplainWith(facts []*Facts, unread []Unread) Explanations {
 		return nil
 	}
 	x.runs()
+	return x.explain()
+}
+
+// explain adds what there is to say of a run, in the order of the explanations.
+func (x *explainer) explain() Explanations {
 	x.outcomes()
 	x.skipped()
 	x.missing()

@@ -41,19 +41,7 @@ type Ledger struct {
 // ExplainMerged explains what a merged artifact says, as [Explain] does for rank artifacts.
 func ExplainMerged(m *Merged) Explanations {
 	x := &explainer{facts: []*Facts{m.Facts}, merged: m}
-	x.outcomes()
-	x.skipped()
-	x.missing()
-	x.noRealKV()
-	x.regimes()
-	x.dispatch()
-	x.slowRanks()
-	x.slowFirst()
-	x.outliers()
-	x.planner()
-	x.limits()
-	x.notKept()
-	return x.list
+	return x.explain()
 }
 
 func (m *Merged) globalSize() int { return len(m.GlobalRanks) }
