@@ -24,6 +24,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fpm-project/fpm/internal/porttest"
 	"github.com/fpm-project/fpm/trace/segment"
 )
 
@@ -284,27 +285,6 @@ func (p *publishing) sent() (good, bad uint64) {
 	return good, bad
 }
 
-// ports gives each test ports of its own below the ephemeral ones.
-func ports(t *testing.T, n int) int {
-	t.Helper()
-	for base := 22000 + rand.IntN(9000); base < 32000; base += n {
-		var open []net.Listener
-		for port := base; port < base+n; port++ {
-			if l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
-				open = append(open, l)
-			}
-		}
-		for _, l := range open {
-			_ = l.Close()
-		}
-		if len(open) == n {
-			return base
-		}
-	}
-	t.Fatal("no free ports")
-	return 0
-}
-
 // TestRecordInterop records publishers on libzmq, whatever they send.
 func TestRecordInterop(t *testing.T) {
 	needLibzmq(t)
@@ -347,7 +327,7 @@ func TestRecordInterop(t *testing.T) {
 			last, _ := strconv.Atoi(count)
 			base, from := "ipc://"+filepath.Join(dir, "s"), []string{"--ipc-base", filepath.Join(dir, "s")}
 			if !ipc {
-				port := ports(t, last+1)
+				port := porttest.Row(t, last+1)
 				base, from = fmt.Sprintf("tcp://127.0.0.1:%d", port), []string{"--base-port", strconv.Itoa(port)}
 			}
 			// The publisher is there first, and waits before it sends.
@@ -386,7 +366,7 @@ func TestRecordInterop(t *testing.T) {
 func TestRecordThroughChange(t *testing.T) {
 	t.Parallel()
 	needLibzmq(t)
-	fpm, dir, port := program(t), t.TempDir(), ports(t, 1)
+	fpm, dir, port := program(t), t.TempDir(), porttest.Row(t, 1)
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	r := startRecord(t, fpm, dir, "--base-port", strconv.Itoa(port), "--mode", "full")
 	r.stderr.has(t, "nothing received for 3s: connection refused; the worker may not be up yet", 1) // it was started first, and says so

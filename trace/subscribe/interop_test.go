@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fpm-project/fpm/internal/porttest"
 	"github.com/fpm-project/fpm/trace/subscribe"
 	"github.com/fpm-project/fpm/trace/wire"
 )
@@ -99,28 +100,6 @@ func (p *program) stories() (list []story) {
 	return list
 }
 
-// freePorts returns the first of n free ports in a row, below those that the kernel gives
-// out.
-func freePorts(t *testing.T, n int) int {
-	t.Helper()
-	for base := 21000 + os.Getpid()%9000; base < 32000; base += n {
-		var open []net.Listener
-		for port := base; port < base+n; port++ {
-			if l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
-				open = append(open, l)
-			}
-		}
-		for _, l := range open {
-			_ = l.Close()
-		}
-		if len(open) == n {
-			return base
-		}
-	}
-	t.Fatal("no free ports")
-	return 0
-}
-
 // heard is what came from an endpoint, judged.
 type heard struct {
 	passes   []wire.FPM
@@ -167,7 +146,7 @@ func ranges(t *testing.T, n int) map[string][]subscribe.Endpoint {
 	for rank := range n {
 		ranks = append(ranks, rank)
 	}
-	base := freePorts(t, n)
+	base := porttest.Row(t, n)
 	tcp, err := subscribe.Range("127.0.0.1", base, ranks, subscribe.Endpoint{})
 	if err != nil {
 		t.Fatal(err)
@@ -314,7 +293,7 @@ func TestLibzmqVariants(t *testing.T) {
 // A publisher is killed, replaced by a web server, and comes back as another worker.
 func TestLibzmqKilledAndReplaced(t *testing.T) {
 	needLibzmq(t)
-	port := strconv.Itoa(freePorts(t, 1))
+	port := strconv.Itoa(porttest.Row(t, 1))
 	w := start(t, subscribe.Endpoint{Address: "tcp://127.0.0.1:" + port}, quick())
 	base := "tcp://127.0.0.1:" + port
 	p := publish(t, "--base", base, "--seconds", "100")
