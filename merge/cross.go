@@ -10,6 +10,7 @@ import (
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/jsonstream"
+	"github.com/fpm-project/fpm/internal/words"
 	"github.com/fpm-project/fpm/protocol"
 	"github.com/fpm-project/fpm/warmup"
 )
@@ -99,19 +100,12 @@ func (r *run) checkDeclarations() {
 func (g *groupIndex) checkDeclared(contract protocol.Contract, scope finding.Scope) {
 	if contract.Measurement == protocol.Undeclared && g.measured.n > 0 {
 		scope.Says(finding.ProtocolUndeclared, g.measured.pointer, g.measured.off,
-			"FPMs carry measurement evidence, but there is no measurement protocol", "no benchmark_measurement", number(g.measured.n, "FPM", "FPMs"))
+			"FPMs carry measurement evidence, but there is no measurement protocol", "no benchmark_measurement", words.Count(g.measured.n, "FPM", "FPMs"))
 	}
 	if contract.Execution == protocol.Undeclared && g.sampled.n > 0 {
 		scope.Says(finding.ProtocolContractUndeclared, g.sampled.pointer, g.sampled.off,
-			"raw FPMs carry samples, but there is no execution contract", "no "+protocol.SampleField, number(g.sampled.n, "FPM", "FPMs")+" with samples")
+			"raw FPMs carry samples, but there is no execution contract", "no "+protocol.SampleField, words.Count(g.sampled.n, "FPM", "FPMs")+" with samples")
 	}
-}
-
-func number(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
 }
 
 // references holds every measurement against the ledger of its rank: warmup.reference and

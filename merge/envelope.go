@@ -10,6 +10,7 @@ import (
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/jsonstream"
 	"github.com/fpm-project/fpm/internal/jsonvalue"
+	"github.com/fpm-project/fpm/internal/words"
 	"github.com/fpm-project/fpm/protocol"
 )
 
@@ -222,7 +223,7 @@ func (sc *scanner) judgeCount(name string, optional bool, want int64) {
 	switch {
 	case found == nil && optional:
 		if want > 0 {
-			sc.scope.Absent(finding.RankCounts, "/"+name, sc.f.root, name+" has not as many entries as coverage says", number(int(want), "entry", "entries"))
+			sc.scope.Absent(finding.RankCounts, "/"+name, sc.f.root, name+" has not as many entries as coverage says", words.Count(int(want), "entry", "entries"))
 		}
 	case found == nil:
 		sc.scope.Absent(finding.RankCounts, "/"+name, sc.f.root, name+" is missing", "a list")
@@ -230,7 +231,7 @@ func (sc *scanner) judgeCount(name string, optional bool, want int64) {
 		sc.scope.Broken(finding.RankCounts, "/"+name, found.Off, name+" is not a list", "a list")
 	case want >= 0 && int64(found.n) != want:
 		sc.scope.Says(finding.RankCounts, "/"+name, found.Off, name+" has not as many entries as coverage says",
-			number(int(want), "entry", "entries"), number(found.n, "entry", "entries"))
+			words.Count(int(want), "entry", "entries"), words.Count(found.n, "entry", "entries"))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/jsonstream"
 	"github.com/fpm-project/fpm/internal/jsonvalue"
+	"github.com/fpm-project/fpm/internal/words"
 	"github.com/fpm-project/fpm/protocol"
 	"github.com/fpm-project/fpm/warmup"
 )
@@ -452,7 +453,7 @@ func (r *groupReader) judgeRanks() {
 		r.field(finding.GroupRanks, "/rank_results", g.results, "the group has no list of rank results", "a list")
 	case r.size > 0 && g.count < r.size:
 		r.scope().Says(finding.GroupRanks, r.pointer("/rank_results"), g.results.Offset, "rank results are missing",
-			globalRanks(r.size), number(g.count, "rank result", "rank results"))
+			globalRanks(r.size), words.Count(g.count, "rank result", "rank results"))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/fpm-project/fpm/internal/jsonspan"
 	"github.com/fpm-project/fpm/internal/jsonstream"
 	"github.com/fpm-project/fpm/internal/pyjson"
+	"github.com/fpm-project/fpm/internal/words"
 )
 
 // compareAgain derives the merged document from the rank files again and compares
@@ -129,7 +130,7 @@ func (c *mergedCheck) compareNames() error {
 		return err
 	})
 	if !isList && err == nil {
-		c.scope.Broken(finding.MergedDiffers, "/rank_files", at.Off, "the rank files are not a list", number(len(files), "path", "paths"))
+		c.scope.Broken(finding.MergedDiffers, "/rank_files", at.Off, "the rank files are not a list", words.Count(len(files), "path", "paths"))
 		return nil
 	}
 	for i := n; i < len(files); i++ {

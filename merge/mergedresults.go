@@ -11,6 +11,7 @@ import (
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/jsonstream"
 	"github.com/fpm-project/fpm/internal/jsonvalue"
+	"github.com/fpm-project/fpm/internal/words"
 )
 
 // flatIndex is what is kept of the flattened results of a merged artifact until they were
@@ -152,7 +153,7 @@ func (c *mergedCheck) judgeFlat(size int) error {
 		return nil
 	}
 	if want := c.groups.len() * size; c.flat.len() != want {
-		c.scope.Says(finding.MergedResults, "/results", l.Off, "results has not one entry for each group and global rank", number(want, "entry", "entries"), number(c.flat.len(), "entry", "entries"))
+		c.scope.Says(finding.MergedResults, "/results", l.Off, "results has not one entry for each group and global rank", words.Count(want, "entry", "entries"), words.Count(c.flat.len(), "entry", "entries"))
 	}
 	w := flatWalk{
 		c: c, size: size, seen: make([]uint64, c.groups.forward.len()/64+1), group: -1, last: -1,

@@ -11,6 +11,7 @@ import (
 	"github.com/fpm-project/fpm/internal/jsonstream"
 	"github.com/fpm-project/fpm/internal/jsonvalue"
 	"github.com/fpm-project/fpm/internal/pyjson"
+	"github.com/fpm-project/fpm/internal/words"
 )
 
 // member reads a top-level key of a merged artifact.
@@ -408,7 +409,7 @@ func (c *mergedCheck) judgeRankFiles() error {
 		return err
 	})
 	if err == nil && c.source != nil && n != len(c.source) {
-		c.scope.Says(finding.MergedPaths, "/rank_files", at.Off, "rank_files has not one path for each source rank", number(len(c.source), "path", "paths"), number(n, "path", "paths"))
+		c.scope.Says(finding.MergedPaths, "/rank_files", at.Off, "rank_files has not one path for each source rank", words.Count(len(c.source), "path", "paths"), words.Count(n, "path", "paths"))
 	}
 	return err
 }

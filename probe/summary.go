@@ -11,6 +11,7 @@ import (
 	"github.com/fpm-project/fpm/engine"
 	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/jsonstream"
+	"github.com/fpm-project/fpm/internal/words"
 )
 
 // Summary is what the merged view of a probe established, for people and machines. Its
@@ -107,7 +108,7 @@ func newSummary(v *view) *Summary {
 	s.Disagreements = v.sides()
 	s.Conclusion = s.conclude()
 	if s.Silent > 0 {
-		s.Conclusion += " Of the attention backend, " + plural(s.Silent, "observed worker", "observed workers") + " said nothing."
+		s.Conclusion += " Of the attention backend, " + words.Count(s.Silent, "observed worker", "observed workers") + " said nothing."
 	}
 	return s
 }
@@ -220,16 +221,9 @@ func (v *view) doubts(c *Coverage, captures int) []string {
 		missing := *c.Expected - int64(c.Observed)
 		add(missing > 0, "%d of %d workers not observed", missing, *c.Expected)
 	}
-	add(c.WithIssues > 0, "%s with issues", plural(c.WithIssues, "reply", "replies"))
-	add(captures > 0, "%s with capture errors", plural(captures, "worker", "workers"))
+	add(c.WithIssues > 0, "%s with issues", words.Count(c.WithIssues, "reply", "replies"))
+	add(captures > 0, "%s with capture errors", words.Count(captures, "worker", "workers"))
 	return doubts
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
 }
 
 // Doubt says why the coverage is not complete, in one phrase.
@@ -433,7 +427,7 @@ func (s *Summary) Text() []string {
 		lines = append(lines, fmt.Sprintf("capture errors of DP rank %s worker %s: %s", e.Worker.DPRank, e.Worker.WorkerRank, e.Errors))
 	}
 	if more := s.Captures - maxShown; more > 0 {
-		lines = append(lines, fmt.Sprintf("and %s more with capture errors", plural(more, "worker", "workers")))
+		lines = append(lines, fmt.Sprintf("and %s more with capture errors", words.Count(more, "worker", "workers")))
 	}
 	return append(lines, s.Conclusion)
 }
@@ -455,13 +449,13 @@ func (c *Coverage) text() (lines []string) {
 		lines = append(lines, r.text())
 	}
 	if more := len(c.Ranks) - maxShown; more > 0 {
-		lines = append(lines, fmt.Sprintf("  and %s more", plural(more, "DP rank", "DP ranks")))
+		lines = append(lines, fmt.Sprintf("  and %s more", words.Count(more, "DP rank", "DP ranks")))
 	}
 	if c.Unattributed > 0 {
-		lines = append(lines, fmt.Sprintf("  no DP rank: %s", plural(c.Unattributed, "reply", "replies")))
+		lines = append(lines, fmt.Sprintf("  no DP rank: %s", words.Count(c.Unattributed, "reply", "replies")))
 	}
 	if c.OutOfScope > 0 {
-		lines = append(lines, fmt.Sprintf("  other DP ranks: %s", plural(c.OutOfScope, "reply", "replies")))
+		lines = append(lines, fmt.Sprintf("  other DP ranks: %s", words.Count(c.OutOfScope, "reply", "replies")))
 	}
 	return lines
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/progress"
 	"github.com/fpm-project/fpm/internal/report"
+	"github.com/fpm-project/fpm/internal/words"
 	"github.com/fpm-project/fpm/merge"
 )
 
@@ -129,8 +130,8 @@ func mergeReport(result *merge.Result, checkOnly bool) *report.Report {
 		{Key: "global_size", Value: result.GlobalSize},
 		{Key: "points", Value: result.Points},
 	}
-	run := fmt.Sprintf("%s %s of %d, %s, run %s", plural(len(sources), "rank", "ranks"), sources, result.GlobalSize,
-		count(result.Points, "point", "points"), report.Escape(result.RunID))
+	run := fmt.Sprintf("%s %s of %d, %s, run %s", words.Plural(len(sources), "rank", "ranks"), sources, result.GlobalSize,
+		words.Count(result.Points, "point", "points"), report.Escape(result.RunID))
 	if checkOnly {
 		r.Summary = "checked " + run + ": one run, nothing written"
 		return r
@@ -139,12 +140,3 @@ func mergeReport(result *merge.Result, checkOnly bool) *report.Report {
 	r.Summary = fmt.Sprintf("merged %s\nwrote %s (%s)", run, report.Escape(result.Output), progress.Bytes(result.Bytes))
 	return r
 }
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
-}
-
-func count(n int, one, many string) string { return fmt.Sprintf("%d %s", n, plural(n, one, many)) }

@@ -19,6 +19,7 @@ import (
 	"github.com/fpm-project/fpm/internal/progress"
 	"github.com/fpm-project/fpm/internal/report"
 	"github.com/fpm-project/fpm/internal/simulate"
+	"github.com/fpm-project/fpm/internal/words"
 )
 
 const simulateRunHelp = `Write the rank artifacts of a synthetic self-benchmark run: one file per DP rank, with
@@ -155,13 +156,13 @@ func written(result synthesis.Result, kind synthesis.Kind) string {
 	n := len(result.Files)
 	switch {
 	case kind == synthesis.Recording:
-		return "a recording, " + count(n, "segment", "segments")
+		return "a recording, " + words.Count(n, "segment", "segments")
 	case result.Sidecar != "":
-		return count(n-2, "rank file", "rank files") + ", a merged artifact and its sidecar"
+		return words.Count(n-2, "rank file", "rank files") + ", a merged artifact and its sidecar"
 	case result.Merged != "":
-		return count(n-1, "rank file", "rank files") + " and a merged artifact"
+		return words.Count(n-1, "rank file", "rank files") + " and a merged artifact"
 	}
-	return count(n, "rank file", "rank files")
+	return words.Count(n, "rank file", "rank files")
 }
 
 // checkReplaceable refuses to write over files that are not what a run has there.

@@ -14,6 +14,7 @@ import (
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/report"
 	simulated "github.com/fpm-project/fpm/internal/simulate/stream"
+	"github.com/fpm-project/fpm/internal/words"
 	"github.com/fpm-project/fpm/trace"
 )
 
@@ -149,7 +150,7 @@ func (a *app) streamAddresses(cmd *cobra.Command, opt *simulated.Options, flags 
 		return nil, err
 	}
 	if last := policy.BasePort + n - 1; last > math.MaxUint16 {
-		return nil, usage(fmt.Sprintf("%s from port %d on end behind port %d", count(n, "rank", "ranks"), policy.BasePort, math.MaxUint16))
+		return nil, usage(fmt.Sprintf("%s from port %d on end behind port %d", words.Count(n, "rank", "ranks"), policy.BasePort, math.MaxUint16))
 	}
 	return simulated.TCP(flags.host, policy.BasePort, n), nil
 }
@@ -181,7 +182,7 @@ func streamReport(results []simulated.Result, took time.Duration) *report.Report
 	perSecond := float64(sent) / max(took.Seconds(), 1e-9)
 	return &report.Report{
 		Command: "simulate stream", Status: report.OK, Items: items,
-		Summary: fmt.Sprintf("%s\npublished %s in %s, %.0f a second", alignColumns(rows), count(int(sent), "message", "messages"), took.Round(time.Millisecond), perSecond),
+		Summary: fmt.Sprintf("%s\npublished %s in %s, %.0f a second", alignColumns(rows), words.Count(int(sent), "message", "messages"), took.Round(time.Millisecond), perSecond),
 		Details: report.Object{{Key: "messages", Value: sent}, {Key: "seconds", Value: took.Seconds()}},
 	}
 }

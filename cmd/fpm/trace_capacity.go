@@ -12,6 +12,7 @@ import (
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/progress"
 	"github.com/fpm-project/fpm/internal/report"
+	"github.com/fpm-project/fpm/internal/words"
 	"github.com/fpm-project/fpm/trace"
 	"github.com/fpm-project/fpm/trace/segment"
 	"github.com/fpm-project/fpm/trace/wire"
@@ -174,8 +175,8 @@ func describeCapacity(r *report.Report, flow trace.Flow, measured *trace.Measure
 func capacityLines(flow trace.Flow, measured *trace.Measured, c trace.Capacity, opt capacityFlags) []string {
 	var lines []string
 	if measured != nil {
-		lines = append(lines, fmt.Sprintf("measured: %s of %s in %s, %s on disk", count(int(measured.Rows), "row", "rows"),
-			count(measured.Streams, "stream", "streams"), tracestats.Seconds(measured.Seconds), progress.Bytes(int64(measured.Stored))))
+		lines = append(lines, fmt.Sprintf("measured: %s of %s in %s, %s on disk", words.Count(int(measured.Rows), "row", "rows"),
+			words.Count(measured.Streams, "stream", "streams"), tracestats.Seconds(measured.Seconds), progress.Bytes(int64(measured.Stored))))
 	}
 	t := table{left: 2}
 	add := func(what, value, also string) { t.add(what, value, also) }

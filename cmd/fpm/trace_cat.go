@@ -10,6 +10,7 @@ import (
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/report"
+	"github.com/fpm-project/fpm/internal/words"
 	"github.com/fpm-project/fpm/trace"
 	"github.com/fpm-project/fpm/trace/segment"
 )
@@ -124,7 +125,7 @@ func (a *app) copied(cmd *cobra.Command, c *trace.Copied, failures []error) erro
 	}
 	if a.opts.format == report.Text {
 		if c.Lines == 0 && c.Skipped > 0 {
-			a.warn(fmt.Sprintf("0 of %s match", count(int(c.Skipped), "row", "rows")))
+			a.warn(fmt.Sprintf("0 of %s match", words.Count(int(c.Skipped), "row", "rows")))
 		}
 		a.lost(tracestats.NotRead(tolerated(c), c.Holes-c.Damaged-c.Deleted, 0))
 		for _, line := range tracestats.NotRead(nil, 0, c.BadRows) {

@@ -13,6 +13,7 @@ import (
 	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/report"
+	"github.com/fpm-project/fpm/internal/words"
 	"github.com/fpm-project/fpm/trace"
 	"github.com/fpm-project/fpm/trace/segment"
 )
@@ -240,7 +241,7 @@ func (a *app) traceVerify(cmd *cobra.Command, args []string, opt trace.VerifyOpt
 // verified says what a capture without errors shows, and no more.
 func verified(stats *trace.Stats, all *trace.Stream) string {
 	text := fmt.Sprintf("%s of %s in %s: every row is valid, every member whole",
-		count(int(stats.Rows), "row", "rows"), count(len(stats.Streams), "stream", "streams"), count(stats.Files, "file", "files"))
+		words.Count(int(stats.Rows), "row", "rows"), words.Count(len(stats.Streams), "stream", "streams"), words.Count(stats.Files, "file", "files"))
 	full := 0
 	for _, s := range stats.Streams {
 		if s.Complete() {
@@ -256,7 +257,7 @@ func verified(stats *trace.Stats, all *trace.Stream) string {
 		return text + ", no counter missing " + between
 	case full > 0:
 		return text + fmt.Sprintf(", no counter missing of %s %s; whether rows of the others are missing only a full capture can show",
-			count(full, "full stream", "full streams"), between)
+			words.Count(full, "full stream", "full streams"), between)
 	default:
 		return text + "; whether rows are missing only a full capture can show"
 	}
@@ -285,7 +286,7 @@ func verifiedTable(stats *trace.Stats) []string {
 	}
 	lines := t.lines()
 	if left := len(stats.Streams) - maxVerified; left > 0 {
-		lines = append(lines, fmt.Sprintf("and %s", count(left, "more stream", "more streams")))
+		lines = append(lines, fmt.Sprintf("and %s", words.Count(left, "more stream", "more streams")))
 	}
 	return lines
 }
@@ -314,7 +315,7 @@ func absent(stats *trace.Stats) []string {
 		return nil
 	}
 	const elsewhere = "dropped by the publisher or lost on the way"
-	text := fmt.Sprintf("%s absent: ", count(int(all.Missing), "message", "messages"))
+	text := fmt.Sprintf("%s absent: ", words.Count(int(all.Missing), "message", "messages"))
 	n := refusedOfAll(stats)
 	switch {
 	case len(stats.Accounts) == 0:

@@ -13,6 +13,7 @@ import (
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/progress"
 	"github.com/fpm-project/fpm/internal/report"
+	"github.com/fpm-project/fpm/internal/words"
 	"github.com/fpm-project/fpm/trace/record"
 )
 
@@ -64,7 +65,7 @@ func failures(err error) (list []error) {
 
 // nothingReceived is the error of a recording without a row.
 func nothingReceived(m *record.Manifest) error {
-	message := fmt.Sprintf("nothing was received from %s", count(len(m.Endpoints), "endpoint", "endpoints"))
+	message := fmt.Sprintf("nothing was received from %s", words.Count(len(m.Endpoints), "endpoint", "endpoints"))
 	if m.Totals.Rejected > 0 {
 		message = fmt.Sprintf("no valid payload was received: %d messages were refused", m.Totals.Rejected)
 	}
@@ -81,8 +82,8 @@ func recordText(m *record.Manifest) string {
 	}
 	duration := time.Duration(m.RecordedMS) * time.Millisecond
 	fmt.Fprintf(&b, "recorded %s of %s for %s, %s mode: %s, %s (%s compressed) in %s\n",
-		count(streams, "rank", "ranks"), count(len(m.Producers), "producer", "producers"), duration.Round(100*time.Millisecond), m.Mode,
-		count(int(t.Written), "row", "rows"), progress.Bytes(int64(t.Bytes)), progress.Bytes(int64(t.Compressed)), count(int(t.Segments), "segment", "segments"))
+		words.Count(streams, "rank", "ranks"), words.Count(len(m.Producers), "producer", "producers"), duration.Round(100*time.Millisecond), m.Mode,
+		words.Count(int(t.Written), "row", "rows"), progress.Bytes(int64(t.Bytes)), progress.Bytes(int64(t.Compressed)), words.Count(int(t.Segments), "segment", "segments"))
 	streamTable(&b, m.Producers)
 	for _, line := range recordLosses(m) {
 		fmt.Fprintln(&b, line)
@@ -157,7 +158,7 @@ func recordLosses(m *record.Manifest) (lines []string) {
 	}
 	add(t.Thinned, "%d payloads were left out by sampling", t.Thinned)
 	add(t.Surplus, "%d payloads came when there were enough rows", t.Surplus)
-	add(t.Missing, "%d messages are missing by their numbers, in %s: dropped by the publisher or lost on the way", t.Missing, count(int(t.Gaps), "gap", "gaps"))
+	add(t.Missing, "%d messages are missing by their numbers, in %s: dropped by the publisher or lost on the way", t.Missing, words.Count(int(t.Gaps), "gap", "gaps"))
 	add(t.QueueDrops, "lost here: %d payloads were overwritten while they waited to be written", t.QueueDrops)
 	add(t.DiskDrops, "lost here: %d payloads could not be written", t.DiskDrops)
 	add(t.Crowded, "lost here: %d payloads were of new workers when there were too many, or their ids too long, to be remembered", t.Crowded)

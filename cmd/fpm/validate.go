@@ -14,6 +14,7 @@ import (
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/inspect"
 	"github.com/fpm-project/fpm/internal/report"
+	"github.com/fpm-project/fpm/internal/words"
 )
 
 const validateHelp = `Check rank artifacts, merged artifacts, worker-probe sidecars and segments of traces.
@@ -183,7 +184,7 @@ func level(strict bool) finding.Level {
 // runLine says in a line which files are a run, which of them tell nothing, and what the
 // verdicts on it are.
 func runLine(run validate.Run, files []validate.File) string {
-	what := count(len(run.Files), "rank file", "rank files")
+	what := words.Count(len(run.Files), "rank file", "rank files")
 	switch {
 	case run.RunID != "":
 		what = "run " + run.RunID + ", " + what
@@ -193,7 +194,7 @@ func runLine(run validate.Run, files []validate.File) string {
 		what = run.Files[0] + " and others, " + what
 	}
 	if ranks, size := ranksOf(run); len(ranks) > 0 {
-		what += fmt.Sprintf(" (%s %s of %d)", plural(len(ranks), "rank", "ranks"), ranks, size)
+		what += fmt.Sprintf(" (%s %s of %d)", words.Plural(len(ranks), "rank", "ranks"), ranks, size)
 	}
 	unopened := unopened(run)
 	if n := len(run.Files) + unopened; n > 1 && len(run.Unread) > 0 {
@@ -345,7 +346,7 @@ func otherFiles(result *validate.Result) (lines []string) {
 	}
 	const most = 10
 	if len(left) > most {
-		left = append(left[:most], fmt.Sprintf("not checked: %s more", count(len(left)-most, "file", "files")))
+		left = append(left[:most], fmt.Sprintf("not checked: %s more", words.Count(len(left)-most, "file", "files")))
 	}
 	return append(lines, left...)
 }
@@ -401,7 +402,7 @@ func extent(result *validate.Result) (any bool, text string) {
 			checked++
 		}
 	}
-	text = "checked " + count(checked, "file", "files")
+	text = "checked " + words.Count(checked, "file", "files")
 	runs := 0
 	for _, run := range result.Runs {
 		if run.RunID != "" || len(run.Facts) > 0 { // else no text of it could be parsed
@@ -409,7 +410,7 @@ func extent(result *validate.Result) (any bool, text string) {
 		}
 	}
 	if runs > 0 {
-		text += " of " + count(runs, "run", "runs")
+		text += " of " + words.Count(runs, "run", "runs")
 	}
 	return checked > 0, text
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/fpm-project/fpm/cmd/internal/validate"
 	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/report"
+	"github.com/fpm-project/fpm/internal/words"
 	"github.com/fpm-project/fpm/trace"
 )
 
@@ -55,16 +56,16 @@ func notFull(stats *trace.Stats) (n int) {
 // Lines are escaped by the caller.
 func validatedTrace(t validate.Trace) []string {
 	producers, ranks := producersAndRanks(t.Stats)
-	whose := count(len(producers), "producer", "producers")
+	whose := words.Count(len(producers), "producer", "producers")
 	if len(ranks) > 0 {
-		whose += fmt.Sprintf(", %s %s", plural(len(ranks), "rank", "ranks"), ranks)
+		whose += fmt.Sprintf(", %s %s", words.Plural(len(ranks), "rank", "ranks"), ranks)
 	}
 	verdict := validate.Accepted
 	if t.Rejected {
 		verdict = validate.Rejected
 	}
 	lines := []string{fmt.Sprintf("trace, %s: %s of %s (%s): %s",
-		count(len(t.Files), "file", "files"), count(int(t.Stats.Rows), "row", "rows"), count(len(t.Stats.Streams), "stream", "streams"), whose, verdict)}
+		words.Count(len(t.Files), "file", "files"), words.Count(int(t.Stats.Rows), "row", "rows"), words.Count(len(t.Stats.Streams), "stream", "streams"), whose, verdict)}
 	return append(lines, indented(append(traceLimits(t.Stats), accounts(t.Stats)...))...)
 }
 
@@ -72,16 +73,16 @@ func validatedTrace(t validate.Trace) []string {
 func traceLimits(stats *trace.Stats) (lines []string) {
 	if n := notFull(stats); n > 0 {
 		lines = append(lines, fmt.Sprintf("gaps are only meaningful for full captures: %d of %s %s none, and the gaps there are not judged",
-			n, count(len(stats.Streams), "stream", "streams"), plural(n, "is", "are")))
+			n, words.Count(len(stats.Streams), "stream", "streams"), words.Plural(n, "is", "are")))
 	}
 	if stats.Others > 0 {
 		lines = append(lines, fmt.Sprintf("%d rows are of further streams, whose counters are not judged: only %d are told apart", stats.Others, trace.MaxStreams))
 	}
 	if stats.BadRows > 0 {
-		lines = append(lines, fmt.Sprintf("%s no valid %s and left out", count(int(stats.BadRows), "line is", "lines are"), plural(int(stats.BadRows), "row", "rows")))
+		lines = append(lines, fmt.Sprintf("%s no valid %s and left out", words.Count(int(stats.BadRows), "line is", "lines are"), words.Plural(int(stats.BadRows), "row", "rows")))
 	}
 	if stats.Holes > 0 {
-		lines = append(lines, fmt.Sprintf("%s could not be read", count(int(stats.Holes), "part of a file", "parts of files")))
+		lines = append(lines, fmt.Sprintf("%s could not be read", words.Count(int(stats.Holes), "part of a file", "parts of files")))
 	}
 	return lines
 }

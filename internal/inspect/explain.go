@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/report"
+	"github.com/fpm-project/fpm/internal/words"
 )
 
 // Severity says how much an explanation matters. It is no verdict: those are findings.
@@ -199,7 +199,7 @@ func (s Group) Who() string { return rankNames(s.Ranks, s.Files) }
 func rankNames(ranks []int, files []string) string {
 	var parts []string
 	if len(ranks) > 0 {
-		parts = append(parts, plural(len(ranks), "rank", "ranks")+" "+rankSet(ranks))
+		parts = append(parts, words.Plural(len(ranks), "rank", "ranks")+" "+rankSet(ranks))
 	}
 	if len(files) > 0 {
 		parts = append(parts, strings.Join(firstOf(files, 4), ", "))
@@ -212,15 +212,6 @@ func rankSet(ranks []int) string {
 	slices.Sort(ranks)
 	return artifact.RankSet(slices.Compact(ranks)).String()
 }
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
-}
-
-func count(n int, one, many string) string { return strconv.Itoa(n) + " " + plural(n, one, many) }
 
 // firstOf returns the first texts of a list, and how many more there are.
 func firstOf(list []string, n int) []string {
@@ -344,7 +335,7 @@ func doubts(f *Facts) (why []string) {
 	}
 	skipped := max(f.SkippedCount, int64(f.SkippedTotal))
 	add(f.Expected >= 0 && f.Completed >= 0 && f.Completed < f.Expected, "%d of %d points were measured", f.Completed, f.Expected)
-	add(skipped > 0, "%d %s skipped", skipped, plural(int(min(skipped, 2)), "point was", "points were"))
+	add(skipped > 0, "%d %s skipped", skipped, words.Plural(int(min(skipped, 2)), "point was", "points were"))
 	add(len(f.Missing) > 0, "of %s there is no point at all", strings.Join(firstOf(f.Missing, 4), " and "))
 	add(f.PointsTotal > 0 && f.Completed >= 0 && int64(f.PointsTotal) != f.Completed, "the measured groups are %d, the completed points %d", f.PointsTotal, f.Completed)
 	add(f.Error != "", "it carries an error: %s", clip(f.Error, 300))
@@ -409,7 +400,7 @@ func skipText(f *Facts) string {
 	total := max(f.SkippedCount, int64(f.SkippedTotal))
 	head := fmt.Sprintf("%d of %d points were skipped", total, f.Expected)
 	if f.Expected < 0 {
-		head = fmt.Sprintf("%d %s skipped", total, plural(int(min(total, 2)), "point was", "points were"))
+		head = fmt.Sprintf("%d %s skipped", total, words.Plural(int(min(total, 2)), "point was", "points were"))
 	}
 	reasons, of := skips(f)
 	var parts []string
@@ -488,7 +479,7 @@ func (x *explainer) missing() {
 	if anonymous {
 		among = "that could be read"
 	}
-	text := []string{fmt.Sprintf("%s of %d %s no artifact among those %s.", upper(rankNames(absent, nil)), size, plural(len(absent), "has", "have"), among)}
+	text := []string{fmt.Sprintf("%s of %d %s no artifact among those %s.", upper(rankNames(absent, nil)), size, words.Plural(len(absent), "has", "have"), among)}
 	if command := x.mergeCommand(present); command != "" {
 		data = append(data, report.Detail{Key: "command", Value: command})
 		text = append(text, "Look for the others where their node wrote them, or merge what is here as the ranks of one node: "+command)

@@ -12,6 +12,7 @@ import (
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/jsonvalue"
 	"github.com/fpm-project/fpm/internal/report"
+	"github.com/fpm-project/fpm/internal/words"
 )
 
 const (
@@ -234,7 +235,7 @@ func (x *explainer) dispatch() {
 		x.add(KindDispatch, Note, object, dispatched)
 	default:
 		x.add(KindDispatch, Attention, object, dispatched,
-			fmt.Sprintf("%s dispatched otherwise than expected: %s.", upper(count(len(wrong), "point was", "points were")), idList(wrong)))
+			fmt.Sprintf("%s dispatched otherwise than expected: %s.", upper(words.Count(len(wrong), "point was", "points were")), idList(wrong)))
 	}
 }
 
@@ -245,7 +246,7 @@ func observedText(list []Count) string {
 	for i, c := range list {
 		at := strconv.Itoa(c.N)
 		if i == 0 {
-			at = count(c.N, "point", "points")
+			at = words.Count(c.N, "point", "points")
 		}
 		parts = append(parts, strings.ReplaceAll(clip(c.Name, 80), "+", " and ")+" at "+at)
 	}
@@ -333,7 +334,7 @@ func (x *explainer) samples(kind string, n func(*Facts) int, first bool, one, ma
 		default:
 			who = fmt.Sprintf("Rank %d: ", f.Rank)
 		}
-		line := fmt.Sprintf("%s%d of %s", who, n(f), count(f.Samples.Raw, "raw sample", "raw samples"))
+		line := fmt.Sprintf("%s%d of %s", who, n(f), words.Count(f.Samples.Raw, "raw sample", "raw samples"))
 		var named []string
 		for _, o := range worst {
 			named = append(named, o.text())
@@ -347,7 +348,7 @@ func (x *explainer) samples(kind string, n func(*Facts) int, first bool, one, ma
 	if total == 0 {
 		return
 	}
-	head := fmt.Sprintf("%s took more than 3 times the median of %s; nothing is removed because of it.", count(total, one, many), plural(total, "its point", "their points"))
+	head := fmt.Sprintf("%s took more than 3 times the median of %s; nothing is removed because of it.", words.Count(total, one, many), words.Plural(total, "its point", "their points"))
 	x.add(kind, Note, report.Object{{Key: "count", Value: total}, {Key: "ranks", Value: data}}, append([]string{head}, firstOf(text, 8)...)...)
 }
 
@@ -430,7 +431,7 @@ func PlannerView(f *Facts) (view []PlannerPhase) {
 }
 
 func (p PlannerPhase) text() string {
-	text := fmt.Sprintf("for %s %d of %s", p.Phase, p.Read, count(p.Read+p.Dropped()+p.Other, "FPM", "FPMs"))
+	text := fmt.Sprintf("for %s %d of %s", p.Phase, p.Read, words.Count(p.Read+p.Dropped()+p.Other, "FPM", "FPMs"))
 	if p.Read > 0 {
 		text += " (" + countsText(p.Regimes) + ")"
 	}
@@ -504,7 +505,7 @@ func (x *explainer) limits() {
 	}
 	text := []string{NotConcludedShort}
 	if len(unobserved) > 0 {
-		text = append(text, fmt.Sprintf("The producer lists %s as unobserved: %s.", count(len(unobserved), "thing", "things"), namesWithin(unobserved, 100)))
+		text = append(text, fmt.Sprintf("The producer lists %s as unobserved: %s.", words.Count(len(unobserved), "thing", "things"), namesWithin(unobserved, 100)))
 	}
 	x.add(KindLimits, Note, report.Object{{Key: "statements", Value: NotConcluded()}, {Key: "unobserved", Value: notNil(unobserved)}}, text...)
 }

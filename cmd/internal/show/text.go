@@ -14,6 +14,7 @@ import (
 	"github.com/fpm-project/fpm/internal/inspect"
 	"github.com/fpm-project/fpm/internal/jsonvalue"
 	"github.com/fpm-project/fpm/internal/table"
+	"github.com/fpm-project/fpm/internal/words"
 )
 
 // Selection says which parts of a document are shown. With none chosen that is the run,
@@ -468,7 +469,7 @@ func kvwarm(f *inspect.Facts) string {
 				failed++
 			}
 		}
-		text += fmt.Sprintf(", %s, %d failed", count(len(stages.Elems), "stage", "stages"), failed)
+		text += fmt.Sprintf(", %s, %d failed", words.Count(len(stages.Elems), "stage", "stages"), failed)
 	}
 	// Which points a producer counts is its own affair: the seed regimes of the results say
 	// what each point ran on.
@@ -492,7 +493,7 @@ func ledger(f *inspect.Facts) string {
 			parts = append(parts, fmt.Sprintf("%d %s", states[name], name))
 		}
 	}
-	text := fmt.Sprintf("%s, %s", cmp.Or(f.WarmupStatus, "no status"), count(f.WarmupTotal, "record", "records"))
+	text := fmt.Sprintf("%s, %s", cmp.Or(f.WarmupStatus, "no status"), words.Count(f.WarmupTotal, "record", "records"))
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, ", ")
 	}
@@ -511,11 +512,11 @@ func (d *Document) outliers() string {
 	if later == 0 {
 		return ""
 	}
-	return fmt.Sprintf("none of %s above 3x their point's median", count(later, "later sample", "later samples"))
+	return fmt.Sprintf("none of %s above 3x their point's median", words.Count(later, "later sample", "later samples"))
 }
 
 func gridText(g inspect.Grid) string {
-	text := fmt.Sprintf("%s: batch %s", count(g.Points, "point", "points"), rangeText(g.BatchSize))
+	text := fmt.Sprintf("%s: batch %s", words.Count(g.Points, "point", "points"), rangeText(g.BatchSize))
 	if g.PrefillTokens.Max != 0 || g.PrefillTokens.Min != 0 {
 		text += ", prefill tokens " + rangeText(g.PrefillTokens)
 	}
@@ -527,11 +528,4 @@ func rangeText(r inspect.Range) string {
 		return strconv.FormatInt(r.Min, 10)
 	}
 	return fmt.Sprintf("%d to %d (%d values)", r.Min, r.Max, r.Distinct)
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/fpm-project/fpm/internal/inspect"
 	"github.com/fpm-project/fpm/internal/jsonvalue"
 	"github.com/fpm-project/fpm/internal/table"
+	"github.com/fpm-project/fpm/internal/words"
 )
 
 // timeline is the table of one rank's warmup records and points.
@@ -27,7 +28,7 @@ func (d *Document) timelines() (list []timeline) {
 	shown := map[string]timeline{}
 	for _, g := range inspect.GroupBy(d.ledgers(), func(f *inspect.Facts) string {
 		events, unplaced := inspect.Timeline(f)
-		title := fmt.Sprintf("%s, %s", cmp.Or(f.WarmupStatus, "no ledger"), count(f.WarmupTotal, "record", "records"))
+		title := fmt.Sprintf("%s, %s", cmp.Or(f.WarmupStatus, "no ledger"), words.Count(f.WarmupTotal, "record", "records"))
 		if unplaced > 0 {
 			title += fmt.Sprintf("; points that have no forward index, and no place here: %d", unplaced)
 		}
@@ -211,7 +212,7 @@ func (d *Document) stages() (list []timeline) {
 		for i, row := range rows[g.Text] {
 			t.Rows = append(t.Rows, slices.Insert(slices.Clone(row), 2, secondsRange(times[g.Text][i])))
 		}
-		list = append(list, timeline{"decode KV warmup" + who + ": " + count(len(t.Rows), "stage", "stages") + " in kvwarm, not in the ledger", t})
+		list = append(list, timeline{"decode KV warmup" + who + ": " + words.Count(len(t.Rows), "stage", "stages") + " in kvwarm, not in the ledger", t})
 	}
 	return list
 }

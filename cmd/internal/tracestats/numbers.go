@@ -49,10 +49,3 @@ func Seconds(v float64) string {
 		return Digits(v/86400) + "d"
 	}
 }
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}

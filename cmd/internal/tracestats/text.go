@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"github.com/fpm-project/fpm/internal/table"
+	"github.com/fpm-project/fpm/internal/words"
 	"github.com/fpm-project/fpm/trace"
 )
 
@@ -29,15 +30,15 @@ func Lines(stats *trace.Stats, l Layout) (lines []string) {
 	}
 	if stats.Rows > 0 {
 		all := stats.Total()
-		say(fmt.Sprintf("%s of %s in %s, %s to %s", count(int(stats.Rows), "row", "rows"), count(len(stats.Streams), "stream", "streams"),
-			count(stats.Files, "file", "files"), stamp(all.FirstUnixMS), stamp(all.LastUnixMS)))
+		say(fmt.Sprintf("%s of %s in %s, %s to %s", words.Count(int(stats.Rows), "row", "rows"), words.Count(len(stats.Streams), "stream", "streams"),
+			words.Count(stats.Files, "file", "files"), stamp(all.FirstUnixMS), stamp(all.LastUnixMS)))
 		shown := stats.Streams
 		if l.Limit > 0 && len(shown) > l.Limit {
 			shown = shown[:l.Limit]
 		}
 		lines = append(lines, streams(shown, l.Width > 0 && l.Width < narrow).Lines(l.Width, 0)...)
 		if left := len(stats.Streams) - len(shown); left > 0 {
-			say("and " + count(left, "more stream", "more streams") + l.More)
+			say("and " + words.Count(left, "more stream", "more streams") + l.More)
 		}
 		say(gaps(stats)...)
 	}
