@@ -60,89 +60,103 @@ const (
 )
 
 // admission is the connection that zmq4 sees during the handshake. zmq4 allocates as much
-// as a frame's header claims and slices a peer's metadata unchecked, so nothing reaches it
-// that was not checked before.
+// as a frame's header claims, slices a peer's metadata unchecked and panics when it finds
+// no socket type there, so nothing reaches it that was not checked before, and of READY
+// only what was read in it.
 type admission struct {
 	*connection
 	greeted, ready bool
-	left           int   // checked bytes that zmq4 has not read, from start on
-	err            error // what is wrong with the peer
+	admitted       []byte // what zmq4 has not read yet
+	err            error  // what is wrong with the peer
 }
 
 // Read gives zmq4 what was checked.
 func (a *admission) Read(p []byte) (int, error) {
-	if a.left == 0 {
-		if a.err = a.check(); a.err != nil {
+	if len(a.admitted) == 0 {
+		if a.admitted, a.err = a.check(); a.err != nil {
 			return 0, a.err
 		}
 	}
-	n := copy(p, a.buf[a.start:a.start+a.left])
-	a.start += n
-	a.left -= n
+	n := copy(p, a.admitted)
+	a.admitted = a.admitted[n:]
 	return n, nil
 }
 
 // check admits the greeting, then the one command that follows it.
-func (a *admission) check() (err error) {
+func (a *admission) check() ([]byte, error) {
 	switch {
 	case !a.greeted:
 		a.greeted = true
-		a.left, err = a.greeting()
+		return a.greeting()
 	case !a.ready:
 		a.ready = true
-		a.left, err = a.command()
-	default:
-		err = errReady
+		return a.command()
 	}
-	return err
+	return nil, errReady
 }
 
 // greeting checks a peer's first bytes as they come, so that a peer of another protocol is
-// named at once and not when the deadline passes.
-func (c *connection) greeting() (int, error) {
+// named at once and not when the deadline passes. It is valid until the next read.
+func (c *connection) greeting() (b []byte, err error) {
 	for n := 1; n <= greetingSize; n++ {
 		if err := c.need(n); err != nil {
-			return 0, err
+			return nil, err
 		}
-		b := c.buf[c.start : c.start+n]
+		b = c.buf[c.start : c.start+n]
 		switch last := b[n-1]; {
 		case n == 1 && last != signatureFirst, n == signatureSize && last != signatureLast:
-			return 0, fmt.Errorf("%w: it began with %.40q", errGreeting, c.buf[c.start:c.end])
+			return nil, fmt.Errorf("%w: it began with %.40q", errGreeting, c.buf[c.start:c.end])
 		case n == signatureSize+1 && last < 3:
-			return 0, errVersion
+			return nil, errVersion
 		}
 	}
-	mechanism := bytes.TrimRight(c.buf[c.start+mechanismFrom:c.start+mechanismTo], "\x00")
+	mechanism := bytes.TrimRight(b[mechanismFrom:mechanismTo], "\x00")
 	if string(mechanism) != string(zmq4.NullSecurity) {
-		return 0, fmt.Errorf("the peer demands the security mechanism %.20q; publishers of forward-pass metrics use NULL", mechanism)
+		return nil, fmt.Errorf("the peer demands the security mechanism %.20q; publishers of forward-pass metrics use NULL", mechanism)
 	}
-	return greetingSize, nil
+	c.start += greetingSize
+	return b, nil
 }
 
-// command checks the READY command.
-func (c *connection) command() (int, error) {
+// command checks the READY command and returns one that says the same to zmq4.
+func (c *connection) command() ([]byte, error) {
 	m := message{c: c}
 	h, err := m.header()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if h.flags&flagCommand == 0 || h.flags&flagMore != 0 || h.size > maxCommand {
-		return 0, errReady
+		return nil, errReady
 	}
 	size := h.length + int(h.size)
 	if err := c.need(size); err != nil {
-		return 0, err
+		return nil, err
 	}
 	name, body, err := splitCommand(c.buf[c.start+h.length : c.start+size])
 	switch {
 	case err != nil:
-		return 0, err
+		return nil, err
 	case name == zmq4.CmdError:
-		return 0, peerError(body)
+		return nil, peerError(body)
 	case name != zmq4.CmdReady:
-		return 0, errReady
+		return nil, errReady
 	}
-	return size, checkMetadata(body)
+	kind, err := publisherType(body)
+	if err != nil {
+		return nil, err
+	}
+	c.start += size
+	return ready(kind), nil
+}
+
+// ready is a READY command of a socket of the given type, spelled as zmq4 looks for it:
+// the names of properties are case-insensitive, but only those of one spelling are found.
+func ready(kind zmq4.SocketType) []byte {
+	const property = "Socket-Type"
+	b := append([]byte{byte(len(zmq4.CmdReady))}, zmq4.CmdReady...)
+	b = append(append(b, byte(len(property))), property...)
+	b = append(binary.BigEndian.AppendUint32(b, uint32(len(kind))), kind...)
+	return append([]byte{flagCommand, byte(len(b))}, b...)
 }
 
 // splitCommand returns a command's name and body.
@@ -162,30 +176,30 @@ func peerError(body []byte) error {
 	return fmt.Errorf("the peer refused the connection: %q", body[1:1+int(body[0])])
 }
 
-// checkMetadata checks READY's properties and that the peer is a publisher.
-func checkMetadata(b []byte) error {
-	kind := ""
+// publisherType checks READY's properties, and that the socket type among them is one of
+// a publisher.
+func publisherType(b []byte) (kind zmq4.SocketType, err error) {
 	for len(b) > 0 {
 		name, rest, ok := cut(b[1:], uint64(b[0]))
 		if !ok || len(name) == 0 || len(rest) < 4 {
-			return errMetadata
+			return "", errMetadata
 		}
 		value, rest, ok := cut(rest[4:], uint64(binary.BigEndian.Uint32(rest)))
 		if !ok {
-			return errMetadata
+			return "", errMetadata
 		}
 		if bytes.EqualFold(name, []byte("Socket-Type")) {
-			kind = string(value)
+			kind = zmq4.SocketType(value)
 		}
 		b = rest
 	}
-	switch zmq4.SocketType(kind) {
+	switch kind {
 	case zmq4.Pub, zmq4.XPub:
-		return nil
+		return kind, nil
 	case zmq4.Router:
-		return errors.New("the peer is a ROUTER socket, not a publisher: the port behind the ranks' belongs to the engine's self-benchmark")
+		return "", errors.New("the peer is a ROUTER socket, not a publisher: the port behind the ranks' belongs to the engine's self-benchmark")
 	}
-	return fmt.Errorf("the peer is a socket of type %.20q, not a publisher (PUB)", kind)
+	return "", fmt.Errorf("the peer is a socket of type %.20q, not a publisher (PUB)", kind)
 }
 
 // cut splits b after n bytes.

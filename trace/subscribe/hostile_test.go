@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -107,6 +108,27 @@ func TestHandshakesThatFail(t *testing.T) {
 				t.Error(err)
 			}
 			h.publisher().send(pass(1, nil))
+			w.sequence(1)
+		})
+	}
+}
+
+// The names of READY's properties have no case, and what else stands there is the peer's.
+func TestSpellingsOfReady(t *testing.T) {
+	for _, metadata := range [][]byte{
+		property("socket-type", "PUB"),
+		property("SOCKET-TYPE", "XPUB"),
+		property("SoCket-TYpe", "PUB"),
+		bytes.Join([][]byte{property("Socket-Type", "SUB"), property("socket-type", "PUB")}, nil),
+		bytes.Join([][]byte{property("socket-type", "PUB"), property("\xff", "\x00"), property("Identity", "x")}, nil),
+	} {
+		t.Run(fmt.Sprintf("%q", metadata), func(t *testing.T) {
+			h := local(t)
+			w := start(t, h.endpoint(), quick())
+			said := bytes.Join([][]byte{greeting(), command("READY", metadata), pass(1, nil)}, nil)
+			if _, err := h.accept().Write(said); err != nil {
+				t.Fatal(err)
+			}
 			w.sequence(1)
 		})
 	}
@@ -289,6 +311,7 @@ func FuzzPeer(f *testing.F) {
 	f.Add(false, append(hello, pass(1, []byte("x"))...))
 	f.Add(true, append(command("PING", []byte("\x00\x01ab")), header(1, 1<<40)...))
 	f.Add(true, bytes.Repeat([]byte{1, 0}, 5000))
+	f.Add(false, append(greeting(), command("READY", property("SoCket-TYpe", "PUB"))...))
 	f.Fuzz(func(t *testing.T, handshake bool, said []byte) {
 		if handshake {
 			said = append(bytes.Clone(hello), said...)
