@@ -12,6 +12,7 @@ import (
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/progress"
 	"github.com/fpm-project/fpm/internal/report"
+	"github.com/fpm-project/fpm/internal/table"
 	"github.com/fpm-project/fpm/internal/words"
 	"github.com/fpm-project/fpm/trace"
 	"github.com/fpm-project/fpm/trace/segment"
@@ -178,8 +179,8 @@ func capacityLines(flow trace.Flow, measured *trace.Measured, c trace.Capacity, 
 		lines = append(lines, fmt.Sprintf("measured: %s of %s in %s, %s on disk", words.Count(int(measured.Rows), "row", "rows"),
 			words.Count(measured.Streams, "stream", "streams"), tracestats.Seconds(measured.Seconds), progress.Bytes(int64(measured.Stored))))
 	}
-	t := table{left: 2}
-	add := func(what, value, also string) { t.add(what, value, also) }
+	t := table.Table{Columns: make([]table.Column, 3)}
+	add := func(what, value, also string) { t.Rows = append(t.Rows, []string{what, value, also}) }
 	add("row", fmt.Sprintf("%.0f bytes", flow.RowBytes), fmt.Sprintf("%s on disk, compressed %s to 1", bytesText(flow.RowBytes/flow.Compression), tracestats.Digits(flow.Compression)))
 	add("rows of a producer", fmt.Sprintf("%s a second", tracestats.Digits(flow.RowsPerSec)), fmt.Sprintf("%.0f a day", c.RowsPerDay))
 	add("bytes of a producer", bytesText(c.BytesPerDay)+" a day", bytesText(c.StoredPerDay)+" a day on disk")
@@ -192,8 +193,7 @@ func capacityLines(flow trace.Flow, measured *trace.Measured, c trace.Capacity, 
 	if flow.Producers > 1 {
 		add("", bytesText(c.AllMaxStored), fmt.Sprintf("on disk at most, all %d", flow.Producers))
 	}
-	t.left = 3
-	return append(lines, t.lines()...)
+	return append(lines, t.Lines(0, 0)...)
 }
 
 // bytesText returns an amount of bytes in decimal units, as disks are sold.

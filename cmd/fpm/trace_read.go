@@ -1,11 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +13,7 @@ import (
 	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/report"
+	"github.com/fpm-project/fpm/internal/table"
 	"github.com/fpm-project/fpm/internal/words"
 	"github.com/fpm-project/fpm/trace"
 	"github.com/fpm-project/fpm/trace/segment"
@@ -117,44 +118,6 @@ func (r *rankSet) Set(text string) error {
 	set, err := artifact.ParseRanks(text)
 	r.set = set
 	return err
-}
-
-// table is text in columns.
-type table struct {
-	left int // so many columns are aligned to the left, the others to the right
-	rows [][]string
-}
-
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
-
-// lines returns the table, a line for each row. Cells are shown escaped.
-func (t *table) lines() (lines []string) {
-	var width []int
-	for _, row := range t.rows {
-		for i, cell := range row {
-			if i == len(width) {
-				width = append(width, 0)
-			}
-			width[i] = max(width[i], utf8.RuneCountInString(report.Escape(cell)))
-		}
-	}
-	for _, row := range t.rows {
-		var b strings.Builder
-		for i, cell := range row {
-			cell = report.Escape(cell)
-			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
-			if i > 0 {
-				b.WriteString("  ")
-			}
-			if i < t.left {
-				b.WriteString(cell + pad)
-			} else {
-				b.WriteString(pad + cell)
-			}
-		}
-		lines = append(lines, strings.TrimRight(b.String(), " "))
-	}
-	return lines
 }
 
 func newTraceVerify(a *app) *cobra.Command {
@@ -271,20 +234,21 @@ func verifiedTable(stats *trace.Stats) []string {
 	if len(stats.Streams) == 0 {
 		return nil
 	}
-	t := table{left: 1}
-	t.add("producer", "rank", "mode", "rows", "missing (runs)", "refused", "not recorded", "restarts")
+	t := table.Table{Columns: []table.Column{
+		{Title: "producer"}, {Title: "rank", Right: true}, {Title: "mode"}, {Title: "rows", Right: true},
+		{Title: "missing (runs)", Right: true}, {Title: "refused", Right: true}, {Title: "not recorded", Right: true}, {Title: "restarts", Right: true},
+	}}
 	for _, s := range stats.Streams[:min(len(stats.Streams), maxVerified)] {
-		missing, mode := "-", tracestats.CaptureMode(s)
+		missing := "-"
 		if s.Complete() {
 			missing = fmt.Sprintf("%d (%d)", s.Missing, s.GapRuns)
 		}
-		if mode == "" {
-			mode = "-"
-		}
-		t.add(tracestats.Name(s), fmt.Sprint(s.ID.Rank), mode, fmt.Sprint(s.Rows), missing,
-			fmt.Sprint(refusedOf(stats, s)), fmt.Sprint(s.Unrecorded), fmt.Sprint(s.Restarts))
+		t.Rows = append(t.Rows, []string{
+			tracestats.Name(s), fmt.Sprint(s.ID.Rank), cmp.Or(tracestats.CaptureMode(s), "-"), fmt.Sprint(s.Rows), missing,
+			fmt.Sprint(refusedOf(stats, s)), fmt.Sprint(s.Unrecorded), fmt.Sprint(s.Restarts),
+		})
 	}
-	lines := t.lines()
+	lines := t.Lines(0, 0)
 	if left := len(stats.Streams) - maxVerified; left > 0 {
 		lines = append(lines, fmt.Sprintf("and %s", words.Count(left, "more stream", "more streams")))
 	}

@@ -33,7 +33,7 @@ type Column struct {
 }
 
 // Table is a table. A row may have fewer cells than there are columns; a column without
-// any text is not shown.
+// any text is not shown, nor is the line of titles where no column has one.
 type Table struct {
 	Columns []Column
 	Rows    [][]string
@@ -233,7 +233,10 @@ func (g *grid) lines() []string {
 	for i, c := range g.columns {
 		titles[i] = c.Title
 	}
-	lines := []string{g.line(titles)}
+	var lines []string
+	if slices.ContainsFunc(titles, func(title string) bool { return title != "" }) {
+		lines = append(lines, g.line(titles))
+	}
 	for j := range g.cells[0] {
 		row := make([]string, len(g.columns))
 		for i := range g.columns {

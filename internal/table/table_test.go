@@ -107,6 +107,10 @@ setting  value               shape
 sizes    [1,2,4,8,16,32,64…  {"batch":256}
 mode     FULL                x
 `},
+		{"no titles", &Table{Columns: []Column{{}, {Right: true}}, Rows: [][]string{{"all", "9"}, {"", "10"}}}, 0, 0, `
+all   9
+     10
+`},
 		{"what a terminal could obey", &Table{
 			Columns: []Column{{Title: "a\x1b[2J"}, {Title: "b", Right: true}},
 			Rows:    [][]string{{"line\nend\u202e", "1"}, {"漢字", "2"}, {"e\u0301", "3"}},
