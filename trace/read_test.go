@@ -272,7 +272,7 @@ func TestVerify(t *testing.T) {
 			"trace.mixed run.x.000001.jsonl.gz:1:1: rows of the full capture mode follow rows of the sampled capture mode in one series",
 			"trace.row run.w.000001.jsonl.gz:1:1: not a JSON object",
 			"trace.row run.x.000000.jsonl.gz:1:1: not a JSON object",
-			"trace.sampled: 2 of 4 streams are not full captures: their gaps are not judged",
+			"trace.sampled: 2 of 4 streams are no full captures: their gaps are not judged",
 		}},
 		"empty": {map[string][]byte{"run.w.000000.jsonl.gz": nil}, VerifyOptions{}, []string{
 			"trace.empty run.w.000000.jsonl.gz: the file has no rows", "trace.empty: there is no row at all",
@@ -280,7 +280,7 @@ func TestVerify(t *testing.T) {
 		"warnings": {map[string][]byte{"run.w.000000.jsonl.gz": zip(t, append(good,
 			sample{counter: 7, wall: 601}.line(), sample{counter: 8, wall: 602}.line(), sample{counter: 2, mode: wire.Sampled}.line())...)}, VerifyOptions{}, []string{
 			"trace.mixed run.w.000000.jsonl.gz:6:1: rows of the sampled capture mode follow rows of the full capture mode in one series",
-			"trace.sampled: 1 of 2 streams are not full captures: their gaps are not judged",
+			"trace.sampled: 1 of 2 streams is no full capture: its gaps are not judged",
 			"trace.wall-time run.w.000000.jsonl.gz:4:1: rank 0 of producer w has 2 rows with a wall time that no forward pass has, this one 601 s",
 		}},
 	} {

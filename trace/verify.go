@@ -15,6 +15,7 @@ import (
 
 	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/finding"
+	"github.com/fpm-project/fpm/internal/words"
 	"github.com/fpm-project/fpm/trace/segment"
 	"github.com/fpm-project/fpm/trace/wire"
 )
@@ -119,7 +120,7 @@ func (v *verifier) row(rec segment.Record, row *Row) {
 	case st.gap != nil:
 		v.say(finding.TraceGap, &rec, finding.Finding{
 			Rank: rankOf(s.ID.Rank), Pointer: pointerOf(row, "counter_id"),
-			Message:  fmt.Sprintf("%s missing of rank %d of producer %s", messages(st.gap.Missing), s.ID.Rank, s.ID.Producer),
+			Message:  fmt.Sprintf("%s missing of rank %d of producer %s", words.Count(st.gap.Missing, "message is", "messages are"), s.ID.Rank, s.ID.Producer),
 			Expected: strconv.FormatInt(st.gap.First, 10), Actual: strconv.FormatInt(row.CounterID, 10), Hint: v.gapHint(s),
 		})
 	case st.pause != nil:
@@ -138,17 +139,10 @@ func (v *verifier) row(rec segment.Record, row *Row) {
 func (v *verifier) gapHint(s *Stream) string {
 	for _, account := range v.stats.Accounts {
 		if n := account.Refused(s.ID); n > 0 {
-			return fmt.Sprintf("%s says that the recorder refused %s of this rank, which have counters and no rows: see rejected there", account.Path, plural(n, "message"))
+			return fmt.Sprintf("%s says that the recorder refused %s of this rank, which have counters and no rows: see rejected there", account.Path, words.Count(n, "message", "messages"))
 		}
 	}
 	return "" // that of the rule
-}
-
-func plural(n uint64, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
 }
 
 // pauseText says what nobody was there to record, and since when: the recorder before ended
@@ -165,17 +159,10 @@ func (v *verifier) pauseText(s *Stream, p *pause) string {
 		}
 	}
 	return fmt.Sprintf("%s of rank %d of producer %s published while no recorder ran (%s - %s)%s",
-		plural(uint64(p.missing), "message"), s.ID.Rank, s.ID.Producer, clockText(from), clockText(p.to), killed)
+		words.Count(p.missing, "message", "messages"), s.ID.Rank, s.ID.Producer, clockText(from), clockText(p.to), killed)
 }
 
 func clockText(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
-
-func messages(n int64) string {
-	if n == 1 {
-		return "1 message is"
-	}
-	return fmt.Sprintf("%d messages are", n)
-}
 
 // rankOf returns a rank for a finding. One that no machine could have is none.
 func rankOf(rank int64) int {
@@ -244,11 +231,9 @@ func (v *verifier) hole(rec segment.Record) {
 
 // HoleText says in words what cannot be read and what was recovered.
 func HoleText(h *segment.Hole) string {
-	size := fmt.Sprintf("%d bytes at byte %d of the file", h.End-h.Offset, h.Offset)
-	rows := "1 row"
-	if h.Rows != 1 {
-		rows = fmt.Sprintf("%d rows", h.Rows)
-	}
+	size := fmt.Sprintf("%s at byte %d of the file", words.Count(h.End-h.Offset, "byte", "bytes"), h.Offset)
+	rows := words.Count(h.Rows, "row", "rows")
+	used := words.Plural(h.Rows, "is", "are") + " used"
 	behind := "; reading goes on with the next member"
 	if h.Last {
 		behind = "; nothing readable follows"
@@ -259,11 +244,11 @@ func HoleText(h *segment.Hole) string {
 	case segment.LongLine:
 		return fmt.Sprintf("a line of more than %d MiB is left out", segment.MaxLine>>20)
 	case segment.Cut:
-		return "a gzip member is cut off, " + size + ": " + rows + " before the cut are used" + behind
+		return "a gzip member is cut off, " + size + ": " + rows + " before the cut " + used + behind
 	case segment.NotGzip:
 		return "no gzip member begins there, " + size + behind
 	default:
-		return "a gzip member is damaged, " + size + ": " + rows + " of it are used" + behind
+		return "a gzip member is damaged, " + size + ": " + rows + " of it " + used + behind
 	}
 }
 
@@ -388,14 +373,14 @@ func (v *verifier) warnings(stats *Stats) {
 		if s.wallOdd > 0 {
 			v.out.Add(finding.Finding{
 				Rule: finding.TraceWallTime, File: s.wallOddFile, Line: int(s.wallOddLine), Column: 1, Offset: -1, Rank: rankOf(s.ID.Rank),
-				Message: fmt.Sprintf("rank %d of producer %s has %s with a wall time that no forward pass has, this one %g s", s.ID.Rank, s.ID.Producer, plural(s.wallOdd, "row"), s.wallOddTime),
+				Message: fmt.Sprintf("rank %d of producer %s has %s with a wall time that no forward pass has, this one %g s", s.ID.Rank, s.ID.Producer, words.Count(s.wallOdd, "row", "rows"), s.wallOddTime),
 			})
 		}
 	}
 	if sampled > 0 {
 		v.out.Add(finding.Finding{
 			Rule: finding.TraceSampled, Offset: -1, Rank: finding.NoRank,
-			Message: fmt.Sprintf("%d of %d streams are not full captures: their gaps are not judged", sampled, len(stats.Streams)),
+			Message: fmt.Sprintf("%d of %s %s not judged", sampled, words.Count(len(stats.Streams), "stream", "streams"), words.Plural(sampled, "is no full capture: its gaps are", "are no full captures: their gaps are")),
 		})
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/fpm-project/fpm/internal/words"
 )
 
 const (
@@ -45,7 +47,7 @@ func (p *patient) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	if p.lost > 0 {
-		p.waiting = fmt.Appendf(p.waiting, "fpm: %d messages are missing here: nobody read them\n", p.lost)
+		p.waiting = fmt.Appendf(p.waiting, "fpm: %s missing here: nobody read %s\n", words.Count(p.lost, "message is", "messages are"), words.Plural(p.lost, "it", "them"))
 		p.lost = 0
 	}
 	p.waiting = append(p.waiting, b...)

@@ -182,7 +182,7 @@ func streamReport(results []simulated.Result, took time.Duration) *report.Report
 	perSecond := float64(sent) / max(took.Seconds(), 1e-9)
 	return &report.Report{
 		Command: "simulate stream", Status: report.OK, Items: items,
-		Summary: fmt.Sprintf("%s\npublished %s in %s, %.0f a second", alignColumns(rows), words.Count(int(sent), "message", "messages"), took.Round(time.Millisecond), perSecond),
+		Summary: fmt.Sprintf("%s\npublished %s in %s, %.0f a second", alignColumns(rows), words.Count(sent, "message", "messages"), took.Round(time.Millisecond), perSecond),
 		Details: report.Object{{Key: "messages", Value: sent}, {Key: "seconds", Value: took.Seconds()}},
 	}
 }

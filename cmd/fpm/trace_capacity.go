@@ -176,7 +176,7 @@ func describeCapacity(r *report.Report, flow trace.Flow, measured *trace.Measure
 func capacityLines(flow trace.Flow, measured *trace.Measured, c trace.Capacity, opt capacityFlags) []string {
 	var lines []string
 	if measured != nil {
-		lines = append(lines, fmt.Sprintf("measured: %s of %s in %s, %s on disk", words.Count(int(measured.Rows), "row", "rows"),
+		lines = append(lines, fmt.Sprintf("measured: %s of %s in %s, %s on disk", words.Count(measured.Rows, "row", "rows"),
 			words.Count(measured.Streams, "stream", "streams"), tracestats.Seconds(measured.Seconds), progress.Bytes(int64(measured.Stored))))
 	}
 	t := table.Table{Columns: make([]table.Column, 3)}

@@ -125,7 +125,7 @@ func (a *app) copied(cmd *cobra.Command, c *trace.Copied, failures []error) erro
 	}
 	if a.opts.format == report.Text {
 		if c.Lines == 0 && c.Skipped > 0 {
-			a.warn(fmt.Sprintf("0 of %s match", words.Count(int(c.Skipped), "row", "rows")))
+			a.warn(fmt.Sprintf("0 of %s match", words.Count(c.Skipped, "row", "rows")))
 		}
 		a.lost(tracestats.NotRead(tolerated(c), c.Holes-c.Damaged-c.Deleted, 0))
 		for _, line := range tracestats.NotRead(nil, 0, c.BadRows) {
@@ -163,6 +163,6 @@ func damaged(out *finding.Collector, c *trace.Copied) {
 		}
 	}
 	if left > 0 {
-		out.Add(finding.Finding{Rule: finding.TraceTorn, Offset: -1, Rank: finding.NoRank, Message: fmt.Sprintf("%d more parts of files are damaged; fpm trace verify lists them", left)})
+		out.Add(finding.Finding{Rule: finding.TraceTorn, Offset: -1, Rank: finding.NoRank, Message: words.Count(left, "more part of a file is", "more parts of files are") + " damaged; fpm trace verify lists " + words.Plural(left, "it", "them")})
 	}
 }

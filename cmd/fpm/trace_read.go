@@ -204,7 +204,7 @@ func (a *app) traceVerify(cmd *cobra.Command, args []string, opt trace.VerifyOpt
 // verified says what a capture without errors shows, and no more.
 func verified(stats *trace.Stats, all *trace.Stream) string {
 	text := fmt.Sprintf("%s of %s in %s: every row is valid, every member whole",
-		words.Count(int(stats.Rows), "row", "rows"), words.Count(len(stats.Streams), "stream", "streams"), words.Count(stats.Files, "file", "files"))
+		words.Count(stats.Rows, "row", "rows"), words.Count(len(stats.Streams), "stream", "streams"), words.Count(stats.Files, "file", "files"))
 	full := 0
 	for _, s := range stats.Streams {
 		if s.Complete() {
@@ -279,7 +279,7 @@ func absent(stats *trace.Stats) []string {
 		return nil
 	}
 	const elsewhere = "dropped by the publisher or lost on the way"
-	text := fmt.Sprintf("%s absent: ", words.Count(int(all.Missing), "message", "messages"))
+	text := fmt.Sprintf("%s absent: ", words.Count(all.Missing, "message", "messages"))
 	n := refusedOfAll(stats)
 	switch {
 	case len(stats.Accounts) == 0:

@@ -67,7 +67,7 @@ func failures(err error) (list []error) {
 func nothingReceived(m *record.Manifest) error {
 	message := fmt.Sprintf("nothing was received from %s", words.Count(len(m.Endpoints), "endpoint", "endpoints"))
 	if m.Totals.Rejected > 0 {
-		message = fmt.Sprintf("no valid payload was received: %d messages were refused", m.Totals.Rejected)
+		message = fmt.Sprintf("no valid payload was received: %s refused", words.Count(m.Totals.Rejected, "message was", "messages were"))
 	}
 	return &exitcode.Error{Code: exitcode.Rejected, Message: message, Hint: "see the warnings above for the likely causes; 'fpm trace topologies' lists which workers publish"}
 }
@@ -83,7 +83,7 @@ func recordText(m *record.Manifest) string {
 	duration := time.Duration(m.RecordedMS) * time.Millisecond
 	fmt.Fprintf(&b, "recorded %s of %s for %s, %s mode: %s, %s (%s compressed) in %s\n",
 		words.Count(streams, "rank", "ranks"), words.Count(len(m.Producers), "producer", "producers"), duration.Round(100*time.Millisecond), m.Mode,
-		words.Count(int(t.Written), "row", "rows"), progress.Bytes(int64(t.Bytes)), progress.Bytes(int64(t.Compressed)), words.Count(int(t.Segments), "segment", "segments"))
+		words.Count(t.Written, "row", "rows"), progress.Bytes(int64(t.Bytes)), progress.Bytes(int64(t.Compressed)), words.Count(t.Segments, "segment", "segments"))
 	streamTable(&b, m.Producers)
 	for _, line := range recordLosses(m) {
 		fmt.Fprintln(&b, line)
@@ -119,7 +119,7 @@ func streamTable(w io.Writer, producers []record.Producer) {
 	}
 	_ = table.Flush() // to a builder, which takes everything
 	if left > 0 {
-		fmt.Fprintf(w, "and %d more ranks; the manifest has all of them\n", left)
+		fmt.Fprintf(w, "and %s; the manifest has all of them\n", words.Count(left, "more rank", "more ranks"))
 	}
 }
 
@@ -136,9 +136,9 @@ func cell(text string) string {
 // recordLosses says what is not in the files, and where it went.
 func recordLosses(m *record.Manifest) (lines []string) {
 	t := m.Totals
-	add := func(n uint64, format string, args ...any) {
+	add := func(before string, n uint64, one, many string) {
 		if n > 0 {
-			lines = append(lines, fmt.Sprintf(format, args...))
+			lines = append(lines, before+words.Count(n, one, many))
 		}
 	}
 	for _, e := range m.Endpoints {
@@ -154,15 +154,19 @@ func recordLosses(m *record.Manifest) (lines []string) {
 		}
 	}
 	if left := len(lines) - maxEndpointLines; left > 0 {
-		lines = append(lines[:maxEndpointLines], fmt.Sprintf("and %d lines more of this kind; the manifest has all of them", left))
+		lines = append(lines[:maxEndpointLines], fmt.Sprintf("and %s of this kind; the manifest has all of them", words.Count(left, "more line", "more lines")))
 	}
-	add(t.Thinned, "%d payloads were left out by sampling", t.Thinned)
-	add(t.Surplus, "%d payloads came when there were enough rows", t.Surplus)
-	add(t.Missing, "%d messages are missing by their numbers, in %s: dropped by the publisher or lost on the way", t.Missing, words.Count(int(t.Gaps), "gap", "gaps"))
-	add(t.QueueDrops, "lost here: %d payloads were overwritten while they waited to be written", t.QueueDrops)
-	add(t.DiskDrops, "lost here: %d payloads could not be written", t.DiskDrops)
-	add(t.Crowded, "lost here: %d payloads were of new workers when there were too many, or their ids too long, to be remembered", t.Crowded)
-	add(t.Pending, "lost here, or not seen to be written: %d payloads", t.Pending)
+	add("", t.Thinned, "payload was left out by sampling", "payloads were left out by sampling")
+	add("", t.Surplus, "payload came when there were enough rows", "payloads came when there were enough rows")
+	if t.Missing > 0 {
+		lines = append(lines, fmt.Sprintf("%s missing by %s, in %s: dropped by the publisher or lost on the way", words.Count(t.Missing, "message is", "messages are"),
+			words.Plural(t.Missing, "its number", "their numbers"), words.Count(t.Gaps, "gap", "gaps")))
+	}
+	add("lost here: ", t.QueueDrops, "payload was overwritten while it waited to be written", "payloads were overwritten while they waited to be written")
+	add("lost here: ", t.DiskDrops, "payload could not be written", "payloads could not be written")
+	add("lost here: ", t.Crowded, "payload was of a new worker when there were too many, or their ids too long, to be remembered",
+		"payloads were of new workers when there were too many, or their ids too long, to be remembered")
+	add("lost here, or not seen to be written: ", t.Pending, "payload", "payloads")
 	if t.Lost()+t.Pending == 0 && t.Received > 0 {
 		lines = append(lines, "nothing that was received is lost; what was dropped before it was numbered, or outside of this time, cannot be seen from here")
 	}

@@ -65,7 +65,7 @@ func validatedTrace(t validate.Trace) []string {
 		verdict = validate.Rejected
 	}
 	lines := []string{fmt.Sprintf("trace, %s: %s of %s (%s): %s",
-		words.Count(len(t.Files), "file", "files"), words.Count(int(t.Stats.Rows), "row", "rows"), words.Count(len(t.Stats.Streams), "stream", "streams"), whose, verdict)}
+		words.Count(len(t.Files), "file", "files"), words.Count(t.Stats.Rows, "row", "rows"), words.Count(len(t.Stats.Streams), "stream", "streams"), whose, verdict)}
 	return append(lines, indented(append(traceLimits(t.Stats), accounts(t.Stats)...))...)
 }
 
@@ -76,13 +76,13 @@ func traceLimits(stats *trace.Stats) (lines []string) {
 			n, words.Count(len(stats.Streams), "stream", "streams"), words.Plural(n, "is", "are")))
 	}
 	if stats.Others > 0 {
-		lines = append(lines, fmt.Sprintf("%d rows are of further streams, whose counters are not judged: only %d are told apart", stats.Others, trace.MaxStreams))
+		lines = append(lines, fmt.Sprintf("%s of further streams, whose counters are not judged: only %d are told apart", words.Count(stats.Others, "row is", "rows are"), trace.MaxStreams))
 	}
 	if stats.BadRows > 0 {
-		lines = append(lines, fmt.Sprintf("%s no valid %s and left out", words.Count(int(stats.BadRows), "line is", "lines are"), words.Plural(int(stats.BadRows), "row", "rows")))
+		lines = append(lines, fmt.Sprintf("%s no valid %s and left out", words.Count(stats.BadRows, "line is", "lines are"), words.Plural(stats.BadRows, "row", "rows")))
 	}
 	if stats.Holes > 0 {
-		lines = append(lines, fmt.Sprintf("%s could not be read", words.Count(int(stats.Holes), "part of a file", "parts of files")))
+		lines = append(lines, fmt.Sprintf("%s could not be read", words.Count(stats.Holes, "part of a file", "parts of files")))
 	}
 	return lines
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
+	"github.com/fpm-project/fpm/internal/words"
 )
 
 // Status is the outcome of a command.
@@ -218,7 +219,7 @@ func (r *Report) closing() string {
 
 // outcome says how the command ended and how many findings there are.
 func (r *Report) outcome() string {
-	text := "fpm " + Escape(r.Command) + ": " + string(r.Status) + ": " + plural(r.Errors, "error") + ", " + plural(r.Warnings, "warning")
+	text := "fpm " + Escape(r.Command) + ": " + string(r.Status) + ": " + r.counts()
 	if r.cut() > 0 {
 		text += fmt.Sprintf(" (%d of them printed; --max-findings 0 prints all)", len(r.Findings))
 	}
@@ -228,9 +229,7 @@ func (r *Report) outcome() string {
 // cut returns how many findings are not printed.
 func (r *Report) cut() int { return r.Total - len(r.Findings) }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+// counts says how many errors and warnings there are in all.
+func (r *Report) counts() string {
+	return words.Count(r.Errors, "error", "errors") + ", " + words.Count(r.Warnings, "warning", "warnings")
 }

@@ -1,10 +1,13 @@
 // Package words puts numbers of things into words, for messages.
 package words
 
-import "strconv"
+import "fmt"
+
+// Integer is a type of numbers of things.
+type Integer interface{ ~int | ~int64 | ~uint64 }
 
 // Plural returns the word for n things: one for one of them, many for any other number.
-func Plural(n int, one, many string) string {
+func Plural[N Integer](n N, one, many string) string {
 	if n == 1 {
 		return one
 	}
@@ -12,4 +15,6 @@ func Plural(n int, one, many string) string {
 }
 
 // Count returns n and the word for n things: "1 file", "3 files".
-func Count(n int, one, many string) string { return strconv.Itoa(n) + " " + Plural(n, one, many) }
+func Count[N Integer](n N, one, many string) string {
+	return fmt.Sprintf("%d %s", n, Plural(n, one, many))
+}

@@ -1,6 +1,9 @@
 package words
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 func TestCount(t *testing.T) {
 	t.Parallel()
@@ -8,5 +11,8 @@ func TestCount(t *testing.T) {
 		if got := Count(n, "entry", "entries"); got != want {
 			t.Errorf("Count(%d) = %q, want %q", n, got, want)
 		}
+	}
+	if got, want := Count(uint64(math.MaxUint64), "entry", "entries"), "18446744073709551615 entries"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

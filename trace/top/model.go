@@ -12,6 +12,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fpm-project/fpm/internal/report"
+	"github.com/fpm-project/fpm/internal/words"
 )
 
 // Refresh is how often a [Model] looks at its board.
@@ -156,7 +157,7 @@ func (m Model) troubles() []string {
 		return all
 	}
 	left := len(all) - (most - 1)
-	return append(all[:most-1:most-1], m.view.paint(yellow, m.view.cut(fmt.Sprintf("%d more endpoints deliver nothing", left))))
+	return append(all[:most-1:most-1], m.view.paint(yellow, m.view.cut(words.Count(left, "more endpoint delivers nothing", "more endpoints deliver nothing"))))
 }
 
 // View draws the screen.
@@ -211,7 +212,7 @@ func (m Model) table() []string {
 
 func (m Model) nothing() string {
 	if len(m.snap.Lines) > 0 {
-		return fmt.Sprintf("none of %s matches %q", plural(len(m.snap.Lines), "rank"), report.Escape(m.view.Filter))
+		return fmt.Sprintf("none of %s matches %q", words.Count(len(m.snap.Lines), "rank", "ranks"), report.Escape(m.view.Filter))
 	}
 	return cmp.Or(m.view.Empty, "nothing has been received so far")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fpm-project/fpm/internal/report"
+	"github.com/fpm-project/fpm/internal/words"
 )
 
 // Column is a column of the table. A view can be sorted by any of them.
@@ -411,7 +412,7 @@ func (v *View) Headline(snap *Snapshot) string {
 			quiet++
 		}
 	}
-	parts := []string{plural(len(workers), "worker"), plural(len(snap.Lines), "rank"), mean(rate) + " passes/s"}
+	parts := []string{words.Count(len(workers), "worker", "workers"), words.Count(len(snap.Lines), "rank", "ranks"), mean(rate) + " passes/s"}
 	if quiet > 0 {
 		parts = append(parts, v.paint(red, fmt.Sprintf("%d silent", quiet)))
 	}
@@ -427,7 +428,7 @@ func (v *View) Headline(snap *Snapshot) string {
 		}
 	}
 	if len(snap.Endpoints) > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %s connected", up, plural(len(snap.Endpoints), "endpoint")))
+		parts = append(parts, fmt.Sprintf("%d of %s connected", up, words.Count(len(snap.Endpoints), "endpoint", "endpoints")))
 	}
 	if refused > 0 {
 		parts = append(parts, v.paint(yellow, short(float64(refused))+" refused"))
@@ -475,13 +476,6 @@ func (v *View) Plain(snap *Snapshot) string {
 		lines = append(lines, v.Empty)
 	}
 	return strings.Join(append(lines, v.Troubles(snap)...), "\n") + "\n"
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // style is a way to set text off.

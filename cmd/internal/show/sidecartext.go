@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fpm-project/fpm/internal/table"
+	"github.com/fpm-project/fpm/internal/words"
 )
 
 func (s *Sidecar) text(l Layout) []string {
@@ -28,9 +29,9 @@ func (s *Sidecar) text(l Layout) []string {
 }
 
 func (v *View) text() string {
-	text := fmt.Sprintf("%d workers observed", v.Observed)
+	text := words.Count(v.Observed, "worker", "workers") + " observed"
 	if v.PerDP >= 0 && len(v.Expected) > 0 {
-		text = fmt.Sprintf("%d of %d workers observed", v.Observed, v.PerDP*int64(len(v.Expected)))
+		text = fmt.Sprintf("%d of %s observed", v.Observed, words.Count(v.PerDP*int64(len(v.Expected)), "worker", "workers"))
 	}
 	if len(v.Expected) > 0 {
 		text += " of DP rank " + orNone(v.Expected)

@@ -30,7 +30,7 @@ func Lines(stats *trace.Stats, l Layout) (lines []string) {
 	}
 	if stats.Rows > 0 {
 		all := stats.Total()
-		say(fmt.Sprintf("%s of %s in %s, %s to %s", words.Count(int(stats.Rows), "row", "rows"), words.Count(len(stats.Streams), "stream", "streams"),
+		say(fmt.Sprintf("%s of %s in %s, %s to %s", words.Count(stats.Rows, "row", "rows"), words.Count(len(stats.Streams), "stream", "streams"),
 			words.Count(stats.Files, "file", "files"), stamp(all.FirstUnixMS), stamp(all.LastUnixMS)))
 		shown := stats.Streams
 		if l.Limit > 0 && len(shown) > l.Limit {
@@ -43,10 +43,10 @@ func Lines(stats *trace.Stats, l Layout) (lines []string) {
 		say(gaps(stats)...)
 	}
 	if all := stats.Total(); all.Unrecorded > 0 {
-		say(fmt.Sprintf("%d messages were published while no recorder ran, and are not missing", all.Unrecorded))
+		say(words.Count(all.Unrecorded, "message was", "messages were") + " published while no recorder ran, and " + words.Plural(all.Unrecorded, "is", "are") + " not missing")
 	}
 	if stats.Others > 0 {
-		say(fmt.Sprintf("%d rows are of further streams: only %d are told apart", stats.Others, trace.MaxStreams))
+		say(fmt.Sprintf("%s of further streams: only %d are told apart", words.Count(stats.Others, "row is", "rows are"), trace.MaxStreams))
 	}
 	say(NotRead(stats.Torn, stats.Holes, stats.BadRows)...)
 	return lines
@@ -120,7 +120,7 @@ func gaps(stats *trace.Stats) (lines []string) {
 		more += s.GapRuns - uint64(len(s.Gaps))
 	}
 	if more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more gaps; fpm trace verify lists them", more))
+		lines = append(lines, "and "+words.Count(more, "more gap", "more gaps")+"; fpm trace verify lists "+words.Plural(more, "it", "them"))
 	}
 	return lines
 }
@@ -137,17 +137,13 @@ func NotRead(torn []trace.Torn, holes, bad uint64) (lines []string) {
 	const shown = 5
 	for i, t := range torn {
 		if i == shown {
-			lines = append(lines, fmt.Sprintf("and %d more damaged places; fpm trace verify lists them", holes-shown))
+			lines = append(lines, "and "+words.Count(holes-shown, "more damaged place", "more damaged places")+"; fpm trace verify lists "+words.Plural(holes-shown, "it", "them"))
 			break
 		}
 		lines = append(lines, t.File+": "+trace.HoleText(&t.Hole))
 	}
 	if bad > 0 {
-		what := "1 line left out that is no valid row"
-		if bad > 1 {
-			what = fmt.Sprintf("%d lines left out that are no valid rows", bad)
-		}
-		lines = append(lines, what+"; fpm trace verify says why")
+		lines = append(lines, words.Count(bad, "line left out that is no valid row", "lines left out that are no valid rows")+"; fpm trace verify says why")
 	}
 	return lines
 }
