@@ -36,7 +36,13 @@ type pkg struct {
 }
 
 // core tells whether a package is one that prints nothing and runs nothing.
-func (p pkg) core() bool { return room(p.path()) != "cmd" && room(p.path()) != "scripts" }
+func (p pkg) core() bool {
+	return room(p.path()) != "cmd" && room(p.path()) != "scripts" && !p.forTests()
+}
+
+// forTests tells whether a package serves tests: it may run programs and read the
+// environment as they do, and no other package may import it.
+func (p pkg) forTests() bool { return slices.Contains(p.Imports, "testing") }
 
 // path returns the import path below the module's.
 func (p pkg) path() string { return below(p.Module.Path, p.ImportPath) }
@@ -116,6 +122,23 @@ func TestPackagesImportDownward(t *testing.T) {
 	}
 	if seen == 0 {
 		t.Error("no imports were looked at")
+	}
+}
+
+func TestOnlyTestsImportWhatServesThem(t *testing.T) {
+	all, serving := packages(t), map[string]bool{}
+	for _, p := range all {
+		serving[p.ImportPath] = p.forTests()
+	}
+	if !serving["github.com/fpm-project/fpm/internal/porttest"] {
+		t.Error("porttest is not seen to serve tests")
+	}
+	for _, p := range all {
+		for _, path := range p.Imports {
+			if serving[path] && !p.forTests() {
+				t.Errorf("%s imports %s, which serves tests", p.path(), path)
+			}
+		}
 	}
 }
 

@@ -25,28 +25,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fpm-project/fpm/internal/porttest"
+	"github.com/fpm-project/fpm/internal/zmqtest"
 	"github.com/fpm-project/fpm/trace/segment"
 )
 
-// systemPython is where distributions put their packages.
-const systemPython = "/usr/bin/python3"
-
 // patience is how long a test waits for what must come.
 const patience = 30 * time.Second
-
-// needLibzmq skips a test where Python's binding of libzmq is missing, unless
-// FPM_REQUIRE_INTEROP says that it must not be.
-func needLibzmq(t *testing.T) {
-	t.Helper()
-	out, err := exec.Command(systemPython, "-c", "import zmq, msgpack").CombinedOutput()
-	switch {
-	case err == nil:
-	case os.Getenv("FPM_REQUIRE_INTEROP") == "1":
-		t.Fatalf("python3-zmq and python3-msgpack are required: %v\n%s", err, out)
-	default:
-		t.Skip("needs python3-zmq and python3-msgpack")
-	}
-}
 
 // lineLog is what a process writes, line by line, with a way to wait for a text.
 type lineLog struct {
@@ -198,7 +182,7 @@ for name in sorted(glob.glob(sys.argv[1] + "/t.*.jsonl.gz")):
         found.setdefault(f"{fpm['worker_id']}/{fpm['dp_rank']}", []).append(fpm["counter_id"])
 json.dump(found, sys.stdout)
 `
-	cmd := exec.Command(systemPython, "-c", script, dir)
+	cmd := exec.Command(zmqtest.Python, "-c", script, dir)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -248,7 +232,7 @@ type publishing struct {
 
 func publish(t *testing.T, args ...string) *publishing {
 	t.Helper()
-	p := &publishing{t: t, cmd: exec.Command(systemPython, append([]string{"../../trace/testdata/fpm_pub.py"}, args...)...)}
+	p := &publishing{t: t, cmd: exec.Command(zmqtest.Python, append([]string{"../../trace/testdata/fpm_pub.py"}, args...)...)}
 	p.cmd.Stdout = &p.stdout
 	stderr := newLog()
 	p.cmd.Stderr = stderr
@@ -287,7 +271,7 @@ func (p *publishing) sent() (good, bad uint64) {
 
 // TestRecordInterop records publishers on libzmq, whatever they send.
 func TestRecordInterop(t *testing.T) {
-	needLibzmq(t)
+	zmqtest.NeedLibzmq(t)
 	fpm := program(t)
 	type want struct {
 		reason string // of the bad messages
@@ -365,7 +349,7 @@ func TestRecordInterop(t *testing.T) {
 // TestRecordThroughChange goes on through whatever becomes of the publisher's port.
 func TestRecordThroughChange(t *testing.T) {
 	t.Parallel()
-	needLibzmq(t)
+	zmqtest.NeedLibzmq(t)
 	fpm, dir, port := program(t), t.TempDir(), porttest.Row(t, 1)
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	r := startRecord(t, fpm, dir, "--base-port", strconv.Itoa(port), "--mode", "full")

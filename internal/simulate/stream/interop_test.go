@@ -4,35 +4,19 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fpm-project/fpm/internal/zmqtest"
 )
-
-// python is that of the system, where distributions put their packages.
-const python = "/usr/bin/python3"
-
-// needLibzmq skips a test where Python's binding of libzmq is missing, unless
-// FPM_REQUIRE_INTEROP says that it must not be.
-func needLibzmq(t *testing.T) {
-	t.Helper()
-	out, err := exec.Command(python, "-c", "import zmq, msgpack").CombinedOutput()
-	switch {
-	case err == nil:
-	case os.Getenv("FPM_REQUIRE_INTEROP") == "1":
-		t.Fatalf("python3-zmq and python3-msgpack are required: %v\n%s", err, out)
-	default:
-		t.Skip("needs python3-zmq and python3-msgpack")
-	}
-}
 
 // TestLibzmqSubscribes has a subscriber on libzmq, with heartbeats, receive two ranks over
 // TCP and two over Unix domain sockets, and compares every number with the story.
 func TestLibzmqSubscribes(t *testing.T) {
-	needLibzmq(t)
+	zmqtest.NeedLibzmq(t)
 	opt := options()
 	opt.Workers, opt.Ranks, opt.Count, opt.Rate, opt.WorkerID, opt.Seed = 1, 4, 300, 500, "7587890123456789", 5
 	opt.Addresses = append(TCP("127.0.0.1", 0, 2), IPC(filepath.Join(t.TempDir(), "fpm"), 2)...)
@@ -43,7 +27,7 @@ func TestLibzmqSubscribes(t *testing.T) {
 		args = append(args, rank.Address)
 	}
 	var stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), python, args...)
+	cmd := exec.CommandContext(t.Context(), zmqtest.Python, args...)
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
