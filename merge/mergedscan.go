@@ -64,6 +64,7 @@ func (c *mergedCheck) judge() error {
 			return err
 		}
 	}
+	c.noteBroken()
 	return nil
 }
 
