@@ -88,8 +88,10 @@ func (e *element) attr(name string) string {
 	return ""
 }
 
-// junitStructure is what an element may hold in the schemas of JUnit's readers: Ant's,
-// and that of Jenkins, which refuses what it does not know.
+// junitStructure is what an element may hold by the schema of Jenkins' JUnit reader, which
+// refuses what it does not know, children in this order. What it leaves open and other
+// readers ask for is required here. The schema that goes with Ant asks for a host, a time
+// and properties that no check has, and has no attributes of the root, which others read.
 var junitStructure = map[string]struct{ required, optional, children []string }{
 	"testsuites": {nil, []string{"name", "time", "tests", "failures", "errors", "disabled"}, []string{"testsuite"}},
 	"testsuite": {
@@ -145,10 +147,13 @@ func checkElement(e *element) error {
 			return fmt.Errorf("%s of %s: %q: %w", a.Name.Local, e.XMLName.Local, a.Value, err)
 		}
 	}
+	last := 0
 	for i := range e.Children {
-		if !slices.Contains(allowed.children, e.Children[i].XMLName.Local) {
-			return fmt.Errorf("%s has a child %s", e.XMLName.Local, e.Children[i].XMLName.Local)
+		at := slices.Index(allowed.children, e.Children[i].XMLName.Local)
+		if at < last {
+			return fmt.Errorf("%s has a child %s there", e.XMLName.Local, e.Children[i].XMLName.Local)
 		}
+		last = at
 		if err := checkElement(&e.Children[i]); err != nil {
 			return err
 		}
@@ -304,6 +309,7 @@ func TestChecksCanFail(t *testing.T) {
 		{JUnit, `name="run.id"`, `title="run.id"`},
 		{JUnit, `<testcase `, `text<testcase `},
 		{JUnit, `of no single file`, "of no \u202e file"},
+		{JUnit, "<testcase ", "<system-out></system-out><testcase "},
 		{JUnit, `results_dp1.json: result.differs"`, `results_dp1.json: engine.mismatch"`},
 		{JUnit, `4 errors, 1 warning`, ``},
 		{GitLab, `"major"`, `"bad"`},
