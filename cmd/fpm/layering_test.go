@@ -17,11 +17,11 @@ import (
 // The layers, the upper ones first. A package imports only from layers below its own;
 // those of internal, and those of trace, may also import each other. A package that is named stands where it is
 // named, whatever folder it is in: inspect is no part of the public API, and reads the
-// evidence by the packages that own its rules; tracestats is printed by two commands.
+// evidence by the packages that own its rules; files and tracestats serve several commands.
 var layers = [][]string{
 	{"cmd/fpm", "scripts"},
 	{"cmd"},
-	{"cmd/internal/tracestats"},
+	{"cmd/internal/files", "cmd/internal/tracestats"},
 	{"merge", "probe", "trace", "internal/inspect"},
 	{"protocol", "warmup", "engine"},
 	{"schemas"},

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fpm-project/fpm/cmd/internal/files"
 	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/detect"
 	"github.com/fpm-project/fpm/internal/exitcode"
@@ -122,7 +123,9 @@ func Read(ctx context.Context, opt Options) (*Result, error) {
 		return nil, err
 	}
 	r.conclude()
-	r.locate()
+	for _, err := range files.Locate(ctx, r.result.Findings) {
+		r.fail(err)
+	}
 	return &r.result, nil
 }
 
@@ -171,15 +174,15 @@ func (r *reading) fail(err error) {
 
 // path reads what an argument stands for. The only one may be a base path.
 func (r *reading) path(path string, only bool) {
-	if path == "" || path == "-" {
-		r.failf(exitcode.Usage, "", "give a path", "%q is not a path: artifacts are files", path)
+	if err := files.CheckPath(path); err != nil {
+		r.fail(err)
 		return
 	}
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
 		r.directory(path)
-	case errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(path, "*?["):
+	case errors.Is(err, fs.ErrNotExist) && files.IsPattern(path):
 		r.pattern(path)
 	default:
 		if _, _, named := artifact.SplitRank(path); only && !named {
@@ -206,13 +209,8 @@ func (r *reading) directory(path string) {
 }
 
 func (r *reading) pattern(path string) {
-	matches, err := filepath.Glob(path)
-	switch {
-	case err != nil:
-		r.failf(exitcode.Usage, "", "close the bracket, or escape it", "%q is no pattern: %v", path, err)
-	case len(matches) == 0:
-		r.failf(exitcode.Usage, path, "check the pattern, or name the files", "the pattern matches nothing: there is no input")
-	}
+	matches, err := files.Match(path)
+	r.fail(err)
 	for _, match := range matches {
 		r.file(match)
 	}
@@ -303,7 +301,7 @@ func (r *reading) file(path string) (facts *inspect.Facts) {
 	if r.ctx.Err() != nil || r.again(path) {
 		return nil
 	}
-	if strings.HasSuffix(path, ".lock") {
+	if files.IsLock(path) {
 		r.locks = append(r.locks, path)
 		return nil
 	}
@@ -467,26 +465,6 @@ func (r *reading) fault(path string, err error) {
 	case errors.As(err, &limit):
 		scope.Says(finding.InputLimit, "", at, about, "", "")
 	default:
-		r.fail(err)
-	}
-}
-
-// maxExcerpt bounds the text of a value that a finding quotes.
-const maxExcerpt = 1000
-
-// locate gives the findings their lines and columns.
-func (r *reading) locate() {
-	byFile := map[string][]*finding.Finding{}
-	for i := range r.result.Findings {
-		if f := &r.result.Findings[i]; f.Offset >= 0 {
-			byFile[f.File] = append(byFile[f.File], f)
-		}
-	}
-	for path, list := range byFile {
-		in, err := input.Open(path, input.Options{})
-		if err == nil {
-			err = errors.Join(jsonstream.Locate(in, list, maxExcerpt), in.Close())
-		}
 		r.fail(err)
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
+	"github.com/fpm-project/fpm/cmd/internal/files"
 	"github.com/fpm-project/fpm/cmd/internal/tracestats"
 	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/detect"
@@ -28,14 +28,11 @@ func noRun(base artifact.Base, first string) bool {
 // recording reads the files of a trace in a directory, or those that have a path for their
 // prefix, and tells whether there are any.
 func (r *reading) recording(path string) bool {
-	sources, err := segment.Find([]string{path})
-	if err != nil {
-		return false // there are none; what else the path may be is looked for
+	paths := files.Recording(path)
+	for _, path := range paths {
+		r.file(path)
 	}
-	for _, s := range sources {
-		r.file(s.Path)
-	}
-	return len(sources) > 0
+	return len(paths) > 0
 }
 
 // summarise reads the files of traces, all together: a stream goes on from one to the next.
@@ -74,8 +71,8 @@ func (r *reading) summarise() error {
 func (r *reading) sources() []*segment.Source {
 	var paths []string
 	for _, path := range r.traces {
-		if strings.HasSuffix(path, ".zst") {
-			r.failf(exitcode.Failed, path, "decompress it, or compress it with gzip", "traces are read plain or compressed with gzip only")
+		if err := files.CheckTrace(path); err != nil {
+			r.fail(err)
 			continue
 		}
 		paths = append(paths, path)

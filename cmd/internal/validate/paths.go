@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fpm-project/fpm/cmd/internal/files"
 	"github.com/fpm-project/fpm/internal/detect"
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/input"
-	"github.com/fpm-project/fpm/trace/segment"
 )
 
 // candidate is a file to be looked at.
@@ -51,29 +51,25 @@ func (v *validation) expand(paths []string) {
 }
 
 func (v *validation) expandOne(path string) []candidate {
-	switch path {
-	case "":
-		v.failf(exitcode.Usage, "", "name a file or a directory; . is the one that you are in", "the path is empty")
-		return nil
-	case "-":
-		v.failf(exitcode.Usage, "", "give a path", "- is not a path: artifacts are files")
+	if err := files.CheckPath(path); err != nil {
+		v.failures = append(v.failures, exitcode.From(err))
 		return nil
 	}
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
 		return v.walk(path)
-	case err == nil && isLock(path):
+	case err == nil && files.IsLock(path):
 		v.locks++
 		return nil
 	case err == nil:
 		return []candidate{{path: path, named: true}}
-	case errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(path, `*?[`):
+	case errors.Is(err, fs.ErrNotExist) && files.IsPattern(path):
 		return v.glob(path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		if found := recording(path); len(found) > 0 {
-			return found
+		if segments := files.Recording(path); len(segments) > 0 {
+			return unnamed(segments)
 		}
 		err = &exitcode.Error{Code: exitcode.Failed, File: path, Message: "no such file", Hint: "check the path; a directory stands for the files in it", Err: err}
 	}
@@ -81,35 +77,23 @@ func (v *validation) expandOne(path string) []candidate {
 	return nil
 }
 
-// isLock tells whether a file is one that a recorder locks. It holds nothing; a pattern
-// that the shell expands names it beside the segments.
-func isLock(path string) bool { return strings.HasSuffix(path, ".lock") }
-
-// recording returns the segments that have a path for their prefix.
-func recording(prefix string) (found []candidate) {
-	sources, err := segment.Find([]string{prefix})
-	if err != nil {
-		return nil // there are none, and that is said
-	}
-	for _, s := range sources {
-		found = append(found, candidate{path: s.Path})
+func unnamed(paths []string) (found []candidate) {
+	for _, path := range paths {
+		found = append(found, candidate{path: path})
 	}
 	return found
 }
 
 func (v *validation) glob(pattern string) []candidate {
-	matches, err := filepath.Glob(pattern)
-	switch {
-	case err != nil:
-		v.failf(exitcode.Usage, "", "close the bracket, or escape it", "%q is no pattern: %v", pattern, err)
-	case len(matches) == 0:
-		v.failf(exitcode.Usage, pattern, "check the pattern, or name the files", "the pattern matches nothing: there is no input")
+	matches, err := files.Match(pattern)
+	if err != nil {
+		v.failures = append(v.failures, exitcode.From(err))
 	}
 	var found []candidate
 	for _, path := range matches {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			found = append(found, v.walk(path)...)
-		} else if isLock(path) {
+		} else if files.IsLock(path) {
 			v.locks++
 		} else {
 			found = append(found, candidate{path: path})

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/fpm-project/fpm/cmd/internal/files"
 	"github.com/fpm-project/fpm/internal/detect"
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
@@ -89,7 +90,7 @@ func (v *validation) checkSchema(c candidate, name string, schema *schemas.Strea
 	}
 	hint := "see fpm schema " + name + " for what the field is; a producer that changed it needs another version of the schema"
 	n, enough := 0, false
-	err = schema.Check(untilEnough{cancellable{v.ctx, in}, &enough}, func(l schemas.Located) {
+	err = schema.Check(untilEnough{files.WithContext(v.ctx, in), &enough}, func(l schemas.Located) {
 		v.rejected[c.path] = true
 		if enough = n == maxViolations; enough {
 			return

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fpm-project/fpm/cmd/internal/files"
 	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/detect"
 	"github.com/fpm-project/fpm/internal/exitcode"
@@ -83,16 +84,16 @@ func pathsOf(candidates []candidate) (paths []string) {
 	return paths
 }
 
-// packed is the end of the name of a file that is compressed in a way that the readers of
-// traces do not know.
-const packed = ".zst"
-
 // readable leaves out the files of traces that no reader of traces can read.
 func (v *validation) readable() {
 	for i := range v.candidates {
-		if c := &v.candidates[i]; c.Kind == detect.Trace && strings.HasSuffix(c.path, packed) {
+		c := &v.candidates[i]
+		if c.Kind != detect.Trace {
+			continue
+		}
+		if err := files.CheckTrace(c.path); err != nil {
 			c.Kind = "" // it cannot be checked, which is said
-			v.failf(exitcode.Failed, c.path, "decompress it, or compress it with gzip", "traces are read plain or compressed with gzip only")
+			v.failures = append(v.failures, exitcode.From(err))
 		}
 	}
 }
@@ -160,7 +161,7 @@ func (v *validation) checkManifest(c candidate, schema *schemas.Stream) error {
 		return err
 	}
 	scope := finding.Scope{Out: v.out, File: c.path, Rank: finding.NoRank}
-	src := cancellable{v.ctx, in}
+	src := files.WithContext(v.ctx, in)
 	_, err = jsonstream.Check(src, jsonstream.Limits{})
 	var fault *jsonstream.Fault
 	switch {

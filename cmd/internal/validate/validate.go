@@ -19,18 +19,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"runtime/debug"
 	"slices"
 
+	"github.com/fpm-project/fpm/cmd/internal/files"
 	"github.com/fpm-project/fpm/internal/artifact"
 	"github.com/fpm-project/fpm/internal/detect"
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/input"
 	"github.com/fpm-project/fpm/internal/inspect"
-	"github.com/fpm-project/fpm/internal/jsonstream"
 	"github.com/fpm-project/fpm/merge"
 	"github.com/fpm-project/fpm/probe"
 )
@@ -116,8 +114,8 @@ type validation struct {
 	rejected   map[string]bool // by path
 }
 
-// Validate checks the files that the paths stand for. The error is that of ctx, when it was cancelled; everything else is in
-// the result.
+// Validate checks the files that the paths stand for. The error is that of ctx, when it was
+// cancelled; everything else is in the result.
 func Validate(ctx context.Context, opt Options) (*Result, error) {
 	v := &validation{ctx: ctx, opt: opt, out: finding.NewCollector(opt.MaxFindings), checked: map[string]bool{}, rejected: map[string]bool{}}
 	v.expand(opt.Paths)
@@ -128,7 +126,10 @@ func Validate(ctx context.Context, opt Options) (*Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	v.locate()
+	v.result.Findings = v.out.Findings()
+	for _, err := range files.Locate(ctx, v.result.Findings) {
+		v.failures = append(v.failures, exitcode.From(err))
+	}
 	v.conclude()
 	return &v.result, nil
 }
@@ -255,21 +256,8 @@ func (v *validation) inspect(path string, opt inspect.Options, out *finding.Coll
 	if v.opt.Strict {
 		opt.Strict = &finding.Scope{Out: out, File: path, Rank: finding.NoRank}
 	}
-	facts, err := inspect.Read(cancellable{v.ctx, in}, opt)
+	facts, err := inspect.Read(files.WithContext(v.ctx, in), opt)
 	return facts, errors.Join(err, in.Close())
-}
-
-// cancellable ends reading when the validation is cancelled.
-type cancellable struct {
-	ctx context.Context
-	in  io.ReaderAt
-}
-
-func (c cancellable) ReadAt(p []byte, off int64) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.in.ReadAt(p, off)
 }
 
 // inspectRun returns what the sound files of a run say, in rank order. The groups are read
@@ -308,33 +296,6 @@ func (v *validation) inspectRun(files []merge.File, read inspection, strict *fin
 		start(n + ahead)
 	}
 	return facts
-}
-
-// locate gives the findings line and column, and the text that stood there.
-func (v *validation) locate() {
-	v.result.Findings = v.out.Findings()
-	byFile := map[string][]*finding.Finding{}
-	for i := range v.result.Findings {
-		if f := &v.result.Findings[i]; f.Offset >= 0 && f.Line == 0 {
-			byFile[f.File] = append(byFile[f.File], f)
-		}
-	}
-	for _, path := range slices.Sorted(maps.Keys(byFile)) {
-		if err := v.locateIn(path, byFile[path]); err != nil {
-			v.failures = append(v.failures, exitcode.From(err))
-		}
-	}
-}
-
-// maxExcerpt bounds the text of a value that a finding quotes.
-const maxExcerpt = 1000
-
-func (v *validation) locateIn(path string, findings []*finding.Finding) error {
-	in, err := input.Open(path, input.Options{})
-	if err != nil {
-		return err
-	}
-	return errors.Join(jsonstream.Locate(cancellable{v.ctx, in}, findings, maxExcerpt), in.Close())
 }
 
 func (v *validation) conclude() {
