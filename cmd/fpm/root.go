@@ -14,16 +14,19 @@ const rootHelp = `fpm works on the artifacts of self-benchmark runs: one JSON fi
 rank, with a forward-pass metric for every measured point and the evidence that
 belongs to it. It says whether the files are one run, names everything that is
 wrong with file, place and rule, and merges them (merge). It checks artifacts of
-every kind and explains them (validate), and shows what they say (show).
+every kind and explains them (validate), and shows what they say (show). It also
+records the forward-pass metrics that inference workers publish, and reads what was
+recorded (trace).
 
-Every command works offline, but for what names an address: probe-report --url asks a
-server, and serve is one.`
+Every command works offline, but for what is there to reach others: probe-report --url
+asks a server, serve is one, trace record and trace top subscribe to workers, and
+simulate stream stands in for them.`
 
 // newRoot returns the tree of commands.
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:               "fpm",
-		Short:             "Check and merge self-benchmark artifacts",
+		Short:             "Check and merge self-benchmark artifacts, record forward-pass metrics",
 		Long:              rootHelp,
 		SilenceErrors:     true, // what went wrong is reported in the format that was asked for
 		SilenceUsage:      true,

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/progress"
 	"github.com/fpm-project/fpm/internal/report"
+	"github.com/fpm-project/fpm/internal/table"
 	"github.com/fpm-project/fpm/internal/words"
 	"github.com/fpm-project/fpm/trace/record"
 )
@@ -21,6 +21,7 @@ import (
 const (
 	maxStreamLines   = 64
 	maxEndpointLines = 16
+	maxProducer      = 40 // columns of a producer's id
 )
 
 // recordReport says what was recorded, and what was not.
@@ -84,8 +85,7 @@ func recordText(m *record.Manifest) string {
 	fmt.Fprintf(&b, "recorded %s of %s for %s, %s mode: %s, %s (%s compressed) in %s\n",
 		words.Count(streams, "rank", "ranks"), words.Count(len(m.Producers), "producer", "producers"), duration.Round(100*time.Millisecond), m.Mode,
 		words.Count(t.Written, "row", "rows"), progress.Bytes(int64(t.Bytes)), progress.Bytes(int64(t.Compressed)), words.Count(t.Segments, "segment", "segments"))
-	streamTable(&b, m.Producers)
-	for _, line := range recordLosses(m) {
+	for _, line := range slices.Concat(streamTable(m.Producers), recordLosses(m)) {
 		fmt.Fprintln(&b, line)
 	}
 	fmt.Fprintf(&b, "manifest: %s", m.Path())
@@ -100,37 +100,31 @@ func recordText(m *record.Manifest) string {
 	return b.String()
 }
 
-// streamTable writes a line for each rank.
-func streamTable(w io.Writer, producers []record.Producer) {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	lines, left := 0, 0
+// streamTable returns a line for each rank.
+func streamTable(producers []record.Producer) []string {
+	t := table.Table{Columns: []table.Column{{Title: "producer"}}}
+	for _, title := range []string{"rank", "received", "written", "busy", "heartbeats", "gaps", "missing", "restarts", "lost"} {
+		t.Columns = append(t.Columns, table.Column{Title: title, Right: true})
+	}
+	left := 0
 	for _, p := range producers {
 		for _, s := range p.Streams {
-			if lines++; lines > maxStreamLines {
+			if len(t.Rows) == maxStreamLines {
 				left++
 				continue
 			}
-			if lines == 1 {
-				fmt.Fprintln(table, "PRODUCER\tRANK\tRECEIVED\tWRITTEN\tBUSY\tHEARTBEATS\tGAPS\tMISSING\tRESTARTS\tLOST\t")
+			row := []string{table.Cut(table.Text(p.ProducerID), maxProducer)}
+			for _, n := range []any{s.Rank, s.Received, s.Written, s.Busy, s.Heartbeats, s.Gaps, s.Missing, s.Restarts, s.Lost()} {
+				row = append(row, fmt.Sprint(n))
 			}
-			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", cell(p.ProducerID), s.Rank, s.Received, s.Written,
-				s.Busy, s.Heartbeats, s.Gaps, s.Missing, s.Restarts, s.Lost())
+			t.Rows = append(t.Rows, row)
 		}
 	}
-	_ = table.Flush() // to a builder, which takes everything
+	lines := t.Lines(0, 0)
 	if left > 0 {
-		fmt.Fprintf(w, "and %s; the manifest has all of them\n", words.Count(left, "more rank", "more ranks"))
+		lines = append(lines, fmt.Sprintf("and %s; the manifest has all of them", words.Count(left, "more rank", "more ranks")))
 	}
-}
-
-// cell is a text of a peer's in a table.
-func cell(text string) string {
-	const width = 40
-	escaped := []rune(report.Escape(text))
-	if len(escaped) > width {
-		return string(escaped[:width-1]) + "…"
-	}
-	return string(escaped)
+	return lines
 }
 
 // recordLosses says what is not in the files, and where it went.
