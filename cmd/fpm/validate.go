@@ -21,9 +21,10 @@ const validateHelp = `Check rank artifacts, merged artifacts, worker-probe sidec
 
 Each file is recognised by its content, whatever its name. A directory stands for the
 .json and .jsonl files in and below it (compressed ones, too), a pattern for the files
-that it matches, the prefix of a recording for its segments. Rank files that belong together, by their run_id or by their names, are
-checked together as one run, by the rules of a merge and without merging: a rank that is
-not there is said and is no fault, as each node of a run may hold its own ranks only.
+that it matches, the prefix of a recording for its segments. Rank files that belong
+together, by their run_id or by their names, are checked together as one run, by the rules
+of a merge and without merging: a rank that is not there is said and is no fault, as each
+node of a run may hold its own ranks only.
 
 Without --strict the verdict is the merger's, exactly. --strict adds what stricter
 consumers require of rows, groups and evidence. Each finding says where it is, what was
