@@ -12,7 +12,6 @@ import (
 type MergedOptions struct {
 	// RankFiles, where there are any, are the rank artifacts that the file was merged of.
 	// The merged document is then derived from them again and compared (merged.differs).
-	// A place where another merged.* rule is broken is not reported once more.
 	RankFiles []string
 	// MaxFindings bounds the findings that are kept; all are counted. 0 keeps all.
 	MaxFindings int
@@ -75,9 +74,8 @@ type mergedCheck struct {
 	opt    MergedOptions
 	places map[string]place // of the keys that are read when all are known
 	flat   flatIndex
-	source []int           // dp.source_ranks, nil when they are unsound
-	again  *run            // the rank files
-	broken map[string]bool // pointers at which merged.* rules are broken; nil without rank files
+	source []int // dp.source_ranks, nil when they are unsound
+	again  *run  // the rank files
 	// The document has an engine object, and what a probe resolved is in it.
 	hasEngine, older bool
 	result           MergedResult
@@ -110,8 +108,4 @@ func (c *mergedCheck) begin() {
 	c.flat.reset()
 	c.source, c.hasEngine, c.older = nil, false, false
 	c.result = MergedResult{}
-	if len(c.opt.RankFiles) > 0 {
-		c.out = finding.NewCollector(keptToCompare(c.opt.MaxFindings))
-		c.scope.Out = c.out
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/jsonstream"
 	"github.com/fpm-project/fpm/internal/jsontest"
 	"github.com/fpm-project/fpm/internal/jsonvalue"
@@ -58,7 +59,7 @@ func FuzzCheckMerged(f *testing.F) {
 		}
 		differs := false
 		for _, x := range result.Findings {
-			differs = differs || isMerged(x.Rule) && !isPath(strings.Split(x.Pointer+"/", "/")[1])
+			differs = differs || x.Rule == finding.MergedDiffers && !isPath(strings.Split(x.Pointer+"/", "/")[1])
 		}
 		if result.Compared && result.Errors <= 50 && differs == equalApartFromPaths(sound, v) {
 			t.Fatalf("differs %t: %+v", differs, result.Findings)

@@ -16,6 +16,7 @@ import (
 	"github.com/fpm-project/fpm/internal/jsonspan"
 	"github.com/fpm-project/fpm/internal/jsonstream"
 	"github.com/fpm-project/fpm/internal/pyjson"
+	"github.com/fpm-project/fpm/internal/words"
 )
 
 // compareAgain derives the merged document from the rank files again and compares
@@ -49,32 +50,6 @@ func (c *mergedCheck) compareAgain() {
 		}
 		if r.checkUnchanged() { // or else the change is the reason
 			c.failCompare(err)
-		}
-	}
-}
-
-// minToCompare is how many findings about a merged artifact are kept until it has been
-// compared, so that the number of differences does not depend on how many are printed. With
-// more findings than that, places beyond count twice.
-const minToCompare = 10_000
-
-// keptToCompare returns the bound of a collector that keeps them.
-func keptToCompare(most int) int {
-	if most <= 0 {
-		return most
-	}
-	return max(most, minToCompare)
-}
-
-// noteBroken remembers where merged.* rules are broken.
-func (c *mergedCheck) noteBroken() {
-	if len(c.opt.RankFiles) == 0 {
-		return
-	}
-	c.broken = map[string]bool{}
-	for _, f := range c.out.Findings() {
-		if f.Severity == finding.Error && strings.HasPrefix(string(f.Rule), "merged.") {
-			c.broken[f.Pointer] = true
 		}
 	}
 }
@@ -155,7 +130,8 @@ func (c *mergedCheck) compareNames() error {
 		return err
 	})
 	if !isList && err == nil {
-		return nil // merged.paths says so
+		c.scope.Broken(finding.MergedDiffers, "/rank_files", at.Off, "the rank files are not a list", words.Count(len(files), "path", "paths"))
+		return nil
 	}
 	for i := n; i < len(files); i++ {
 		c.scope.Absent(finding.MergedDiffers, "/rank_files/"+strconv.Itoa(i), at.Off, "a rank file is missing in the list", "a path that ends in "+filepath.Base(files[i].path))
@@ -170,7 +146,7 @@ func (c *mergedCheck) compareName(pointer, expected string) error {
 		return err
 	}
 	path, isText := v.Text()
-	if !c.broken[pointer] && (!isText || filepath.Base(plain(path)) != filepath.Base(plain(expected))) {
+	if !isText || filepath.Base(plain(path)) != filepath.Base(plain(expected)) {
 		c.scope.Broken(finding.MergedDiffers, pointer, v.Offset, "the file name differs", "a path that ends in "+filepath.Base(expected))
 	}
 	return nil
@@ -251,9 +227,7 @@ func (c *mergedCheck) compareValues(derived *os.File) error {
 	}
 	whole, mine := jsonstream.Span{Len: info.Size()}, jsonstream.Span{Off: c.f.root, Len: end - c.f.root}
 	err = c.compare.Each(derived, whole, c.f.src, mine, func(d jsonspan.Difference) error {
-		if !c.broken[d.Pointer] {
-			c.differs(c.scope, derived, finding.MergedDiffers, d.Pointer, trim(d), func(message string) string { return message + " from what the rank files give" })
-		}
+		c.differs(c.scope, derived, finding.MergedDiffers, d.Pointer, trim(d), func(message string) string { return message + " from what the rank files give" })
 		return c.r.ctx.Err()
 	})
 	c.result.Compared = err == nil

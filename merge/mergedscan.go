@@ -64,7 +64,6 @@ func (c *mergedCheck) judge() error {
 			return err
 		}
 	}
-	c.noteBroken()
 	return nil
 }
 

@@ -475,7 +475,7 @@ var table = [...]Rule{
 	},
 	{
 		ID: MergedDiffers, Severity: Error, Level: Merge,
-		Purpose: "A merged artifact equals what its rank files give when they are merged again; of the paths in it only the names of the rank files count: it may have been renamed, and all of them moved; a place where another merged rule is broken is not reported again.",
+		Purpose: "A merged artifact equals what its rank files give when they are merged again; of the paths in it only the names of the rank files count: it may have been renamed, and all of them moved.",
 		Hint:    "check that these are the rank files it was made of; if they are, it was changed afterwards: merge them again",
 		Example: `"config": {"timeout": 900} in the rank files, "config": {"timeout": 901} in the merged artifact`,
 	},

@@ -68,7 +68,11 @@ func mergedBreaks() (all []mutation) {
 			Break:  Break{Break: simulate.Break{Rule: b.rule, How: b.how, Evidence: b.evidence}, Kind: WithMerged},
 			merged: b.change,
 		}
-		if b.rule == finding.MergedCoverage { // it is said of the list, and the difference of its element
+		switch b.rule {
+		case finding.MergedIdentity: // without an id it is of no run
+		case finding.MergedPaths: // which are not compared
+		case finding.MergedDiffers:
+		default:
 			m.Beside = []finding.ID{finding.MergedDiffers}
 		}
 		all = append(all, m)
