@@ -696,7 +696,7 @@ func TestMeasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := uint64(len(strings.Join(lines[:4], "\n")) + 1)
-	if m.Rows != 4 || m.Text != text || m.Seconds != 2 || m.Producers != 2 || m.Streams != 2 || m.BadRows != 1 || m.RowsPerSec != 1 || m.RowBytes != float64(text)/4 || m.Compression < 1 {
+	if m.Rows != 4 || m.Text != text || m.Seconds != 2 || m.Producers != 2 || m.Streams != 2 || m.BadRows != 1 || m.RowsPerSec != 0.5 || m.RowBytes != float64(text)/4 || m.Compression < 1 {
 		t.Errorf("%+v", m)
 	}
 }
