@@ -255,9 +255,9 @@ func (v *verifier) hole(rec segment.Record) {
 // HoleText says in words what cannot be read and what was recovered.
 func HoleText(h *segment.Hole) string {
 	size := fmt.Sprintf("%d bytes at byte %d of the file", h.End-h.Offset, h.Offset)
-	rows := "1 row"
+	rows, are := "1 row", " is used"
 	if h.Rows != 1 {
-		rows = fmt.Sprintf("%d rows", h.Rows)
+		rows, are = fmt.Sprintf("%d rows", h.Rows), " are used"
 	}
 	behind := "; reading goes on with the next member"
 	if h.Last {
@@ -269,11 +269,11 @@ func HoleText(h *segment.Hole) string {
 	case segment.LongLine:
 		return fmt.Sprintf("a line of more than %d MiB is left out", segment.MaxLine>>20)
 	case segment.Cut:
-		return "a gzip member is cut off, " + size + ": " + rows + " before the cut are used" + behind
+		return "a gzip member is cut off, " + size + ": " + rows + " before the cut" + are + behind
 	case segment.NotGzip:
 		return "no gzip member begins there, " + size + behind
 	default:
-		return "a gzip member is damaged, " + size + ": " + rows + " of it are used" + behind
+		return "a gzip member is damaged, " + size + ": " + rows + " of it" + are + behind
 	}
 }
 

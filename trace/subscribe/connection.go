@@ -330,7 +330,7 @@ func (m *message) refusal() *wire.RejectError {
 		more = ""
 	}
 	return &wire.RejectError{Reason: wire.Frames,
-		Message: fmt.Sprintf("%d frames%s instead of %d (topic, sequence, payload)", m.count, more, wire.FrameCount)}
+		Message: fmt.Sprintf("%d%s instead of %d frames (topic, sequence, payload)", m.count, more, wire.FrameCount)}
 }
 
 // ended tells an end between two messages from one within.
