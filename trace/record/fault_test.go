@@ -448,5 +448,6 @@ func TestSlowManifest(t *testing.T) {
 			t.Errorf("after %s: saved %v, %v", took, m.Saved(), err)
 		}
 		close(never)
+		synctest.Wait() // for the manifest that came too late, or it would outlive its directory
 	})
 }
