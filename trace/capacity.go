@@ -85,7 +85,8 @@ type Measured struct {
 }
 
 // Measure reads files and returns the flow that they show: the mean row, how many a second
-// each producer wrote, and how well they are compressed. The error is that of the context.
+// each producer wrote, and how well they are compressed. Rows that span no time have no rate:
+// RowsPerSec is then 0. The error is that of the context.
 func Measure(ctx context.Context, sources []*segment.Source, read func(int64)) (*Measured, error) {
 	m := &Measured{sources: map[string]bool{}, streams: map[StreamID]bool{}}
 	for _, s := range sources {
@@ -100,7 +101,8 @@ func Measure(ctx context.Context, sources []*segment.Source, read func(int64)) (
 	m.Seconds = float64(m.last-m.first) / 1000
 	m.Producers = max(1, len(m.sources))
 	m.RowBytes = ratio(float64(m.Text), float64(m.Rows))
-	m.RowsPerSec = ratio(float64(m.Rows), m.Seconds) / float64(m.Producers)
+	// A row of each stream only begins the time: two rows that are 5 s apart are one in 5 s.
+	m.RowsPerSec = ratio(float64(m.Rows)-float64(m.Streams), m.Seconds) / float64(m.Producers)
 	m.Compression = ratio(float64(m.Text), float64(m.Stored))
 	return m, nil
 }

@@ -203,9 +203,9 @@ func (c *copier) lacks(t Torn) {
 }
 
 // Damage tells whether a hole is damage, as opposed to what a recorder that was killed
-// leaves: a member that was cut off, or a tail that was never written.
+// leaves at the end of a file: a member that is cut off, or a tail that was never written.
 func Damage(h *segment.Hole) bool {
-	return h.Fault == segment.Damaged || h.Fault == segment.NotGzip && !h.Last
+	return h.Fault == segment.Damaged || (h.Fault == segment.Cut || h.Fault == segment.NotGzip) && !h.Last
 }
 
 // choose returns what is to be written of a line.

@@ -48,6 +48,9 @@ type RowError struct {
 	Offset  int    // byte of the line, from 0
 	Pointer string // JSON Pointer to the value
 	Message string
+	// Schema is what a row of another schema says that it is, "" in any other; of a long
+	// name its beginning.
+	Schema string
 }
 
 // Error returns the message, with the pointer when there is one.
@@ -197,8 +200,9 @@ func (p *Parser) eventMember(s *scan, row *Row, key []byte, seen *uint32) {
 	case "schema":
 		s.once(seen, 1<<0, "schema")
 		start := s.i
-		if name := s.text("schema"); string(name) != wire.Schema {
+		if name := s.text("schema"); s.err == nil && string(name) != wire.Schema {
 			s.fail(start, "schema", fmt.Sprintf("%.60q is not the schema %s", name, wire.Schema))
+			s.err.Schema = fmt.Sprintf("%.60s", name)
 		}
 	case "source":
 		s.once(seen, 1<<1, "source")

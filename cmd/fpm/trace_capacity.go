@@ -43,7 +43,8 @@ are kept: the mean row times the rows per second.
 Without PATH the load is what the flags say: ranks that each write a row for every
 forward pass (full), or one at each interval (sampled; an idle rank does so, too, for
 its heartbeats count). With PATH the size of a row, the rows per second and the
-compression are those of recorded segments; a flag that is given beats what was measured.
+compression are those of recorded segments; a flag that is given beats what was measured,
+and one row of a rank has no rate: then it is that of the flags.
 
 The limits of size and number are for each producer, of text before compression.
 
@@ -152,7 +153,7 @@ func (f *capacityFlags) override(cmd *cobra.Command, flow trace.Flow) trace.Flow
 	if changed("producers") {
 		flow.Producers = given.Producers
 	}
-	if changed("mode") || changed("sample-interval") || changed("ranks") || changed("passes") {
+	if changed("mode") || changed("sample-interval") || changed("ranks") || changed("passes") || flow.RowsPerSec <= 0 {
 		flow.RowsPerSec = given.RowsPerSec
 	}
 	return flow
@@ -178,6 +179,9 @@ func capacityLines(flow trace.Flow, measured *trace.Measured, c trace.Capacity, 
 	if measured != nil {
 		lines = append(lines, fmt.Sprintf("measured: %s of %s in %s, %s on disk", words.Count(measured.Rows, "row", "rows"),
 			words.Count(measured.Streams, "stream", "streams"), tracestats.Seconds(measured.Seconds), progress.Bytes(int64(measured.Stored))))
+		if measured.RowsPerSec <= 0 {
+			lines = append(lines, "they span no time, so the rows a second are those of the flags")
+		}
 	}
 	t := table.Table{Columns: make([]table.Column, 3)}
 	add := func(what, value, also string) { t.Rows = append(t.Rows, []string{what, value, also}) }

@@ -58,9 +58,6 @@ func (a *app) policy(cmd *cobra.Command, variables ...string) (trace.Policy, err
 	for _, v := range variables {
 		wanted[v] = true
 	}
-	if wanted[trace.EnvTrace] && isSet(cmd, "fpm-trace") && isSet(cmd, "no-fpm-trace") {
-		return trace.Policy{}, usage("--fpm-trace and --no-fpm-trace contradict each other")
-	}
 	policy, err := trace.ParsePolicy(func(variable string) (trace.Setting, bool) {
 		switch {
 		case !wanted[variable]:
@@ -73,6 +70,9 @@ func (a *app) policy(cmd *cobra.Command, variables ...string) (trace.Policy, err
 			return env(variable)
 		}
 	})
+	if wanted[trace.EnvTrace] && isSet(cmd, "fpm-trace") && isSet(cmd, "no-fpm-trace") {
+		return trace.Policy{}, policyFault(err, "--fpm-trace and --no-fpm-trace contradict each other")
+	}
 	return policy, policyFault(err)
 }
 
@@ -90,15 +90,17 @@ func switchSetting(cmd *cobra.Command, env func(string) (trace.Setting, bool)) (
 	return env(trace.EnvTrace)
 }
 
-// policyFault puts the problems of a policy into one usage error.
-func policyFault(err error) error {
+// policyFault puts the problems of a policy, behind those that are known already, into one
+// usage error.
+func policyFault(err error, lines ...string) error {
 	var refused *trace.PolicyError
-	if !errors.As(err, &refused) {
+	switch {
+	case errors.As(err, &refused):
+		for _, p := range refused.Problems {
+			lines = append(lines, p.String())
+		}
+	case err != nil || len(lines) == 0:
 		return err
-	}
-	lines := make([]string, len(refused.Problems))
-	for i, p := range refused.Problems {
-		lines[i] = p.String()
 	}
 	return &exitcode.Error{Code: exitcode.Usage, Message: strings.Join(lines, "; "), Err: err}
 }

@@ -103,21 +103,22 @@ func newTraceRecord(a *app) *cobra.Command {
 	flags.DurationVar(&opt.requireFirst, "require-first", 0, "fail when an endpoint has delivered nothing after so long")
 	flags.BoolVar(&opt.fsync, "fsync", false, "make every flush durable, not only the end of a segment")
 	flags.StringVar(&opt.metricsListen, "metrics-listen", "", "serve /metrics, /healthz and /readyz at `ADDRESS`, such as 127.0.0.1:9477")
+	deferFaults(cmd, "for", "max-rows", "require-first")
 	return cmd
 }
 
 // traceRecord records, from the options to the report.
 func (a *app) traceRecord(cmd *cobra.Command, flags recordFlags) error {
 	policy, err := a.policy(cmd)
-	if err == nil && !policy.Enabled {
+	endpoints, more := flags.check(cmd, policy)
+	if err := allFaults(err, more); err != nil {
+		return err
+	}
+	if !policy.Enabled {
 		return a.finish(&report.Report{
 			Command: "trace record", Status: report.OK, Details: report.Object{{Key: "recorded", Value: false}},
 			Summary: "nothing is recorded: the switch is off (--no-fpm-trace, or " + trace.EnvTrace + ")",
 		})
-	}
-	endpoints, more := flags.check(cmd, policy)
-	if err := allFaults(err, more); err != nil {
-		return err
 	}
 	defer a.bePatient(cmd.Context())()
 	a.warnOfPorts(cmd, flags, policy, endpoints)
@@ -207,17 +208,7 @@ func allFaults(policy error, more []string) error {
 
 // check judges the options and returns the endpoints, or everything that is wrong.
 func (f *recordFlags) check(cmd *cobra.Command, policy trace.Policy) (endpoints []subscribe.Endpoint, faults []string) {
-	for _, d := range []struct {
-		flag  string
-		value time.Duration
-	}{{"for", f.duration}, {"require-first", f.requireFirst}} {
-		if isSet(cmd, d.flag) && d.value <= 0 {
-			faults = append(faults, fmt.Sprintf("--%s is %s: it takes a duration of more than 0", d.flag, d.value))
-		}
-	}
-	if isSet(cmd, "max-rows") && f.maxRows == 0 {
-		faults = append(faults, "--max-rows is 0: it takes a whole number of 1 or more")
-	}
+	faults = f.bounds(cmd)
 	for _, name := range []string{"namespace", "component", "producer-id", "host"} {
 		if text := cmd.Flag(name).Value.String(); isSet(cmd, name) && strings.TrimSpace(text) == "" {
 			faults = append(faults, "--"+name+" is blank")
@@ -233,6 +224,26 @@ func (f *recordFlags) check(cmd *cobra.Command, policy trace.Policy) (endpoints 
 	}
 	endpoints, more := f.sources(cmd, policy)
 	return endpoints, append(faults, more...)
+}
+
+// bounds judges what ends a recording.
+func (f *recordFlags) bounds(cmd *cobra.Command) (faults []string) {
+	for _, b := range []struct {
+		flag, needs string
+		positive    bool
+	}{
+		{"for", "a duration of more than 0", f.duration > 0},
+		{"max-rows", "a whole number of 1 or more", f.maxRows > 0},
+		{"require-first", "a duration of more than 0", f.requireFirst > 0},
+	} {
+		switch fault := faultOf(cmd, b.flag); {
+		case fault != "":
+			faults = append(faults, fault)
+		case isSet(cmd, b.flag) && !b.positive:
+			faults = append(faults, fmt.Sprintf("--%s is %s: it takes %s", b.flag, cmd.Flag(b.flag).Value, b.needs))
+		}
+	}
+	return faults
 }
 
 // ranged tells whether ranks at the base port are recorded: when they are asked for, and

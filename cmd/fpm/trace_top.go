@@ -33,7 +33,8 @@ requests in a pass, KV their tokens. All are means over the last ten seconds.
 
 Without a terminal it prints a table once a second; with a machine format it prints
 nothing but the last one, as the report of the end. When endpoints brought nothing until
---for was over, the status is 1.`
+--for was over, the status is 1. A trace that is still not there then is a failure, as
+for every command that reads one.`
 
 // topFlags are the options of trace top: the endpoints are named as for trace record.
 type topFlags struct {
@@ -117,23 +118,27 @@ func (a *app) traceTop(cmd *cobra.Command, args []string, flags topFlags) error 
 		return err
 	}
 	r := topReport(watch.snapshot(time.Now()))
-	if flags.duration > 0 && len(args) == 0 {
-		nothingSeen(r)
+	if flags.duration > 0 && len(r.Items.Values) == 0 {
+		nothingSeen(r, args)
 	}
 	return a.finish(r)
 }
 
 // nothingSeen makes a report one of failure when endpoints brought nothing in the time that
-// they were given, as trace record does.
-func nothingSeen(r *report.Report) {
-	if len(r.Items.Values) > 0 {
+// they were given, as trace record does, or when there is still no file of a trace. Files
+// to which nothing was added meanwhile are no failure.
+func nothingSeen(r *report.Report, args []string) {
+	if len(args) == 0 {
+		r.Fail(&exitcode.Error{
+			Code: exitcode.Rejected, Message: "nothing was received from any endpoint",
+			Hint: "the lines of the endpoints say why; 'fpm trace topologies' lists which workers publish",
+		})
+		r.Status = report.Rejected
 		return
 	}
-	r.Fail(&exitcode.Error{
-		Code: exitcode.Rejected, Message: "nothing was received from any endpoint",
-		Hint: "the lines of the endpoints say why; 'fpm trace topologies' lists which workers publish",
-	})
-	r.Status = report.Rejected
+	if sources, err := segment.Find(args); len(sources) == 0 && err != nil {
+		r.Fail(err)
+	}
 }
 
 // view returns how the table is to look.

@@ -148,3 +148,41 @@ func atMost(n int) cobra.PositionalArgs {
 		}
 	}
 }
+
+// deferred is the value of a flag that takes any text: what is wrong with it is told
+// together with everything else that is wrong, where parsing would end at the first.
+type deferred struct {
+	pflag.Value
+	fault string
+}
+
+// Set never fails.
+func (d *deferred) Set(text string) error {
+	d.fault = ""
+	switch err := d.Value.Set(text); {
+	case errors.Is(err, strconv.ErrRange):
+		d.fault = text + " is out of range"
+	case err != nil:
+		d.fault = fmt.Sprintf("%q is not %s", text, kindOf(&pflag.Flag{Value: d.Value}))
+	}
+	return nil
+}
+
+// deferFaults makes flags, of types that kindOf knows, deferred ones.
+func deferFaults(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		flag := cmd.Flag(name)
+		flag.Value = &deferred{Value: flag.Value}
+		if flag.DefValue == "0s" {
+			flag.DefValue = "0" // help shows other zeroes of types that are not the library's
+		}
+	}
+}
+
+// faultOf returns what is wrong with the value of a deferred flag, "" when nothing is.
+func faultOf(cmd *cobra.Command, name string) string {
+	if d, ok := cmd.Flag(name).Value.(*deferred); ok && d.fault != "" {
+		return "--" + name + ": " + d.fault
+	}
+	return ""
+}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fpm-project/fpm/internal/exitcode"
@@ -429,4 +430,24 @@ func TestSecondRecorderWarns(t *testing.T) {
 	if _, err := one.run().stop(); err != nil || strings.Contains(one.warnings(), "another recorder") {
 		t.Errorf("%v, warnings: %s", err, one.warnings())
 	}
+}
+
+// Where the rest of the stop took no time, a manifest that is slow to become durable has
+// it: a second on a disk that others keep busy is no failure.
+func TestSlowManifest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newBench(t, 1, Options{})
+		m, err := r.conclude(true, func() { <-time.After(stopWithin) }, time.Now().Add(stopWithin+sayWithin))
+		if err != nil || !m.Saved() {
+			t.Errorf("saved %v, %v", m.Saved(), err)
+		}
+		never := make(chan struct{})
+		begun := time.Now()
+		m, err = r.conclude(true, func() { <-never }, begun.Add(-time.Second))
+		if took := time.Since(begun); took != sayWithin || exitcode.Of(err) != exitcode.Failed || m.Saved() {
+			t.Errorf("after %s: saved %v, %v", took, m.Saved(), err)
+		}
+		close(never)
+		synctest.Wait() // for the manifest that came too late, or it would outlive its directory
+	})
 }

@@ -179,6 +179,26 @@ func TestSampledMode(t *testing.T) {
 	}
 }
 
+// The rows of an interval are in the order of worker ids, as bytes, and ranks, as numbers;
+// an empty id, told apart by endpoint, comes first.
+func TestSampledOrder(t *testing.T) {
+	b := newBench(t, 2, Options{Mode: wire.Sampled, SampleInterval: 5 * time.Second})
+	for _, e := range b.endpoints {
+		e.producer = "one"
+	}
+	b.send(0, "b", 0, 3)
+	b.send(0, "B", 10, 4)
+	b.send(0, "B", 9, 5)
+	b.send(1, "", 0, 1)
+	b.send(0, "", 0, 2)
+	b.hand.move(5 * time.Second)
+	b.writer.step()
+	b.writer.finish()
+	if got, want := counters(b.rows("one")), "0/2 0/1 9/5 10/4 0/3"; got != want {
+		t.Errorf("rows %s, want %s", got, want)
+	}
+}
+
 // A wall clock that is set back changes what is written down, and nothing else.
 func TestClockSetBack(t *testing.T) {
 	b := newBench(t, 1, Options{})

@@ -19,7 +19,9 @@ const (
 	// With what comes before and behind it a process ends within five seconds.
 	stopWithin = 3700 * time.Millisecond
 
-	// sayWithin is how long the last manifest may take.
+	// sayWithin is how long the last manifest may take when writing took all of its time.
+	// What writing left of that is the manifest's, too: on a disk that others keep busy,
+	// making a small file durable can take a second.
 	sayWithin = 500 * time.Millisecond
 
 	manifestEvery = 10 * time.Second
@@ -154,6 +156,7 @@ func (r *Recorder) Run(ctx context.Context) (m *Manifest, err error) {
 	keeping.Go(func() { r.keepManifest(ctx) })
 	r.attend(ctx)
 
+	end := time.Now().Add(stopWithin + sayWithin)
 	deadline := time.NewTimer(stopWithin)
 	defer deadline.Stop()
 	wait(receiving, deadline.C)
@@ -162,7 +165,7 @@ func (r *Recorder) Run(ctx context.Context) (m *Manifest, err error) {
 	if clean && !r.finisher.wait(deadline.C) {
 		r.warn("the last segments are written, but were not made durable in time")
 	}
-	return r.conclude(clean, keeping.Wait)
+	return r.conclude(clean, keeping.Wait, end)
 }
 
 // wait waits for done, but not beyond the deadline, and tells which came first.
@@ -333,7 +336,7 @@ func (r *Recorder) keepManifest(ctx context.Context) {
 }
 
 // conclude says what became of everything, once the writer has ended or is given up.
-func (r *Recorder) conclude(clean bool, settled func()) (*Manifest, error) {
+func (r *Recorder) conclude(clean bool, settled func(), end time.Time) (*Manifest, error) {
 	r.mu.Lock()
 	r.state = Stopped
 	if !clean {
@@ -342,7 +345,7 @@ func (r *Recorder) conclude(clean bool, settled func()) (*Manifest, error) {
 	errs := r.failed
 	r.mu.Unlock()
 	m := r.Snapshot()
-	failed := r.saveLast(m, settled)
+	failed := r.saveLast(m, settled, end)
 	m.unsaved = failed != nil
 	if lost := m.Totals.Lost() + m.Totals.Pending; lost > 0 || !clean {
 		errs = append(errs, lossError(m, lost, clean))
@@ -350,14 +353,14 @@ func (r *Recorder) conclude(clean bool, settled func()) (*Manifest, error) {
 	return m, errors.Join(append(errs, failed)...)
 }
 
-// saveLast writes the last manifest.
-func (r *Recorder) saveLast(m *Manifest, settled func()) error {
+// saveLast writes the last manifest, by the end.
+func (r *Recorder) saveLast(m *Manifest, settled func(), end time.Time) error {
 	said := make(chan error, 1)
 	go func() {
 		settled() // a manifest that is on its way must not come behind the last one
 		said <- r.manifest.write(m)
 	}()
-	deadline := time.NewTimer(sayWithin)
+	deadline := time.NewTimer(max(sayWithin, time.Until(end)))
 	defer deadline.Stop()
 	select {
 	case err := <-said:

@@ -173,11 +173,11 @@ func (w *writer) drain() (more bool) {
 const maxSampleID = 128
 
 // sampleKey is the stream as the sampler knows it. Workers without an id are told apart
-// by where they are.
+// by where they are, and come before all others, as no id does.
 func (s *stream) sampleKey() sample.Key {
 	worker := s.key.worker
 	if worker == "" {
-		worker = s.endpoint.address
+		worker = "\x00" + s.endpoint.address
 	}
 	if len(worker) > maxSampleID { // the sampler remembers streams that are forgotten here
 		worker = fmt.Sprintf("%s%x", worker[:maxSampleID], sha256.Sum256([]byte(worker)))

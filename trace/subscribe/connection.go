@@ -165,6 +165,7 @@ func (c *connection) next() (frames [][]byte, refusal *wire.RejectError, err err
 			return nil, m.refusal(), m.ended(err)
 		}
 	}
+	m.whole = true
 	if refusal = m.refusal(); refusal != nil {
 		return nil, refusal, nil
 	}
@@ -186,6 +187,7 @@ type message struct {
 	skipped bool   // nothing is kept
 	largest uint64 // the largest frame
 	begun   bool   // some byte of it has come
+	whole   bool   // all of its frames have
 }
 
 // frame reads a frame and tells whether more follow.
@@ -313,17 +315,22 @@ func (m *message) command(h header) error {
 }
 
 // refusal says why the message was not kept. The number of frames comes first, as in
-// [wire.Decoder.Decode]; of a message that goes on without end only its count is known.
+// [wire.Decoder.Decode]; of a message that was not read to its end it may still be right.
 func (m *message) refusal() *wire.RejectError {
+	fits := m.count == wire.FrameCount || m.count < wire.FrameCount && !m.whole
 	switch {
 	case !m.skipped:
 		return nil
-	case m.largest > wire.MaxFrame && m.count <= wire.FrameCount:
+	case m.largest > wire.MaxFrame && fits:
 		return &wire.RejectError{Reason: wire.TooLarge,
 			Message: fmt.Sprintf("a frame has %d bytes; at most %d are read", m.largest, wire.MaxFrame)}
 	}
+	more := " or more"
+	if m.whole {
+		more = ""
+	}
 	return &wire.RejectError{Reason: wire.Frames,
-		Message: fmt.Sprintf("%d frames or more instead of %d (topic, sequence, payload)", m.count, wire.FrameCount)}
+		Message: fmt.Sprintf("%d%s instead of %d frames (topic, sequence, payload)", m.count, more, wire.FrameCount)}
 }
 
 // ended tells an end between two messages from one within.

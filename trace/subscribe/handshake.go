@@ -26,9 +26,9 @@ func (c *connection) handshake(deadline time.Time) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return errMute
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return fmt.Errorf("%w: %w", errShut, err)
+		return errShut // zmq4 wraps how it was closed in words about its own steps
 	case a.err != nil:
-		return a.err // zmq4 wraps it in words about its own steps
+		return a.err // likewise
 	case err != nil:
 		return err
 	}
@@ -45,6 +45,7 @@ var (
 	errShut     = errors.New("the peer closed the connection during the handshake, as one that demands CURVE or PLAIN security does, or one that is no ZeroMQ publisher")
 	errGreeting = errors.New("the peer does not speak ZMTP")
 	errVersion  = errors.New("the peer speaks ZMTP 2 or older (libzmq before 4.0)")
+	errRole     = errors.New("the peer's greeting has a role that is no boolean")
 	errMetadata = errors.New("the peer's handshake has malformed metadata")
 	errReady    = errors.New("the peer's handshake has something else where READY belongs")
 )
@@ -56,7 +57,7 @@ const (
 	signatureFirst = 0xff
 	signatureLast  = 0x7f
 	mechanismFrom  = 12
-	mechanismTo    = 32
+	mechanismTo    = 32 // where the role is
 )
 
 // admission is the connection that zmq4 sees during the handshake. zmq4 allocates as much
@@ -113,6 +114,9 @@ func (c *connection) greeting() (b []byte, err error) {
 	mechanism := bytes.TrimRight(b[mechanismFrom:mechanismTo], "\x00")
 	if string(mechanism) != string(zmq4.NullSecurity) {
 		return nil, fmt.Errorf("the peer demands the security mechanism %.20q; publishers of forward-pass metrics use NULL", mechanism)
+	}
+	if b[mechanismTo] > 1 {
+		return nil, errRole
 	}
 	c.start += greetingSize
 	return b, nil

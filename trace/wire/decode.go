@@ -59,7 +59,7 @@ func (d *Decoder) Decode(dst []byte, frames [][]byte) (FPM, []byte, error) {
 // to all of them, and nothing is read from it.
 func checkFrames(frames [][]byte) error {
 	if len(frames) != FrameCount {
-		return reject(Frames, "%d frames instead of %d (topic, sequence, payload)", len(frames), FrameCount)
+		return reject(Frames, "%d instead of %d frames (topic, sequence, payload)", len(frames), FrameCount)
 	}
 	for i, frame := range frames {
 		if len(frame) > MaxFrame {

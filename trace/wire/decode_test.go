@@ -94,11 +94,11 @@ func TestRejections(t *testing.T) {
 		want   wire.Reason
 		say    string
 	}{
-		{"no frames", nil, wire.Frames, "0 frames"},
-		{"one frame", [][]byte{good}, wire.Frames, "1 frames"},
-		{"two frames", [][]byte{{}, good}, wire.Frames, "2 frames"},
-		{"four frames", [][]byte{{}, seven, good, {}}, wire.Frames, "4 frames"},
-		{"four frames, one too large", [][]byte{{}, seven, make([]byte, wire.MaxFrame+1), {}}, wire.Frames, "4 frames"},
+		{"no frames", nil, wire.Frames, "0 instead of 3 frames"},
+		{"one frame", [][]byte{good}, wire.Frames, "1 instead of 3 frames"},
+		{"two frames", [][]byte{{}, good}, wire.Frames, "2 instead of 3 frames"},
+		{"four frames", [][]byte{{}, seven, good, {}}, wire.Frames, "4 instead of 3 frames"},
+		{"four frames, one too large", [][]byte{{}, seven, make([]byte, wire.MaxFrame+1), {}}, wire.Frames, "4 instead of 3 frames"},
 		{"large payload", [][]byte{{}, seven, make([]byte, wire.MaxFrame+1)}, wire.TooLarge, "1048577 bytes"},
 		{"large topic", [][]byte{make([]byte, wire.MaxFrame+1), seven, good}, wire.TooLarge, "frame 1"},
 		{"large payload, short sequence", [][]byte{{}, {1}, make([]byte, wire.MaxFrame+1)}, wire.TooLarge, ""},
