@@ -43,9 +43,10 @@ whether the recording is complete. A second recorder with the same prefix writes
 of its own, and PREFIX.manifest-2.json.
 
 SIGINT, SIGTERM, --for and --max-rows end the recording cleanly: what was received is
-written, within five seconds. The status is then 0; 1 when nothing was received at all;
-3 when something received could not be written, or --require-first was not met. A second
-signal, a second later or of another kind, ends it at once.
+written, within five seconds. The status is then 0; 1 when nothing was received until --for
+was over, or every message was refused; 3 when something received could not be written, or
+--require-first was not met. A second signal, a second later or of another kind, ends it at
+once.
 
 A flag beats its variable. A switch that is off (--no-fpm-trace, or ` + trace.EnvTrace + `
 set to 0, false, off or no, without --fpm-trace) records nothing, with status 0; unset,
@@ -143,7 +144,11 @@ func (a *app) traceRecord(cmd *cobra.Command, flags recordFlags) error {
 	manifest, err := recorder.Run(cmd.Context())
 	line.stop()
 	stop()
-	return a.finish(recordReport(manifest, errors.Join(err, <-served), a.opts.format == report.Text))
+	asked := cmd.Context().Err() != nil && manifest.Totals.Rejected == 0
+	if asked && manifest.Totals.Received == 0 {
+		a.warn(nothingReceived(manifest).Error())
+	}
+	return a.finish(recordReport(manifest, errors.Join(err, <-served), asked, a.opts.format == report.Text))
 }
 
 // The recorder's heap is bounded by its queue and batches; collecting is made to keep it

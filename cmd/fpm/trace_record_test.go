@@ -346,6 +346,21 @@ func TestRecordInterop(t *testing.T) {
 	}
 }
 
+// A stop that is asked for is clean although nothing came, and says that nothing came.
+func TestRecordOfNothingIsStopped(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := startRecord(t, program(t), dir, "--ipc-base", filepath.Join(dir, "nobody"))
+	r.stderr.has(t, "nothing received", 1)
+	if status := r.stop(syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d\n%s", status, r.stderr)
+	}
+	r.stderr.has(t, "warning: nothing was received from 1 endpoint", 1)
+	if m := r.manifest(); !m.Complete || m.Totals.Received != 0 {
+		t.Errorf("%+v", m)
+	}
+}
+
 // TestRecordThroughChange goes on through whatever becomes of the publisher's port.
 func TestRecordThroughChange(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -19,28 +18,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fpm-project/fpm/internal/porttest"
+	"github.com/fpm-project/fpm/internal/zmqtest"
 	"github.com/fpm-project/fpm/trace/subscribe"
 	"github.com/fpm-project/fpm/trace/wire"
 )
 
 // The tests here have a publisher on libzmq, in Python, as the other side.
-
-// python is that of the system, where distributions put their packages.
-const python = "/usr/bin/python3"
-
-// needLibzmq skips a test where Python's binding of libzmq is missing, unless
-// FPM_REQUIRE_INTEROP says that it must not be.
-func needLibzmq(t *testing.T) {
-	t.Helper()
-	out, err := exec.Command(python, "-c", "import zmq, msgpack").CombinedOutput()
-	switch {
-	case err == nil:
-	case os.Getenv("FPM_REQUIRE_INTEROP") == "1":
-		t.Fatalf("python3-zmq and python3-msgpack are required: %v\n%s", err, out)
-	default:
-		t.Skip("needs python3-zmq and python3-msgpack")
-	}
-}
 
 // program is a running publisher.
 type program struct {
@@ -59,7 +42,7 @@ type story struct {
 // publish starts a publisher and waits until its sockets are bound.
 func publish(t *testing.T, args ...string) *program {
 	t.Helper()
-	p := &program{t: t, cmd: exec.Command(python, append([]string{"../testdata/fpm_pub.py"}, args...)...)}
+	p := &program{t: t, cmd: exec.Command(zmqtest.Python, append([]string{"../testdata/fpm_pub.py"}, args...)...)}
 	p.cmd.Stdout = &p.out
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
@@ -168,7 +151,7 @@ func one(t *testing.T) (*watch, string) {
 
 // Every message of a publisher that starts late arrives, over many ranks.
 func TestLibzmqRanks(t *testing.T) {
-	needLibzmq(t)
+	zmqtest.NeedLibzmq(t)
 	const ranks, count = 8, 300
 	for base, endpoints := range ranges(t, ranks) {
 		t.Run(base[:3], func(t *testing.T) {
@@ -188,7 +171,7 @@ func TestLibzmqRanks(t *testing.T) {
 // A burst is faster than a publisher's queue; what it drops shows as gaps, and nothing
 // comes twice or out of order.
 func TestLibzmqBurst(t *testing.T) {
-	needLibzmq(t)
+	zmqtest.NeedLibzmq(t)
 	w, base := one(t)
 	p := publish(t, "--base", base, "--burst", "--count", "20000")
 	next := p.stories()[0].Next
@@ -210,7 +193,7 @@ func TestLibzmqBurst(t *testing.T) {
 
 // Each kind of bad message is counted under its reason, and costs no good one.
 func TestLibzmqBadMessages(t *testing.T) {
-	needLibzmq(t)
+	zmqtest.NeedLibzmq(t)
 	for kind, want := range map[string]wire.Reason{
 		"frames": wire.Frames, "sequence": wire.Sequence, "garbage": wire.MessagePack, "array": wire.NotMap,
 		"version": wire.Version, "negative": wire.Field, "nan": wire.MessagePack, "bool": wire.Field,
@@ -233,7 +216,7 @@ func TestLibzmqBadMessages(t *testing.T) {
 }
 
 func TestLibzmqVariants(t *testing.T) {
-	needLibzmq(t)
+	zmqtest.NeedLibzmq(t)
 	t.Run("neither version nor counter", func(t *testing.T) {
 		t.Parallel()
 		w, base := one(t)
@@ -292,7 +275,7 @@ func TestLibzmqVariants(t *testing.T) {
 
 // A publisher is killed, replaced by a web server, and comes back as another worker.
 func TestLibzmqKilledAndReplaced(t *testing.T) {
-	needLibzmq(t)
+	zmqtest.NeedLibzmq(t)
 	port := strconv.Itoa(porttest.Row(t, 1))
 	w := start(t, subscribe.Endpoint{Address: "tcp://127.0.0.1:" + port}, quick())
 	base := "tcp://127.0.0.1:" + port
