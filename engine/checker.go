@@ -26,7 +26,7 @@ type Checker struct {
 }
 
 type cleanRank struct {
-	rank     int
+	name     string // for people
 	identity *jsonvalue.Value
 }
 
@@ -61,18 +61,18 @@ func (c *Checker) Add(rank int, file string, parentOffset int64, block *jsonvalu
 	case Degraded(block):
 		c.addDegraded(rank, file, parentOffset, block)
 	case c.clean == nil:
-		c.setClean(rank, block, isReference)
+		c.setClean(finding.RankName(rank, file), block, isReference)
 	default:
 		c.compare(rank, file, Identity(block))
 	}
 }
 
 // setClean takes the first clean block, which replaces a degraded reference's.
-func (c *Checker) setClean(rank int, block *jsonvalue.Value, isReference bool) {
+func (c *Checker) setClean(name string, block *jsonvalue.Value, isReference bool) {
 	if !isReference {
 		c.base = block.Clone()
 	}
-	c.clean = &cleanRank{rank: rank, identity: Identity(c.base)}
+	c.clean = &cleanRank{name: name, identity: Identity(c.base)}
 }
 
 func (c *Checker) compare(rank int, file string, identity *jsonvalue.Value) {
@@ -87,30 +87,31 @@ func (c *Checker) mismatch(rank int, file string, d jsonvalue.Difference) findin
 	if at == nil {
 		at = d.Parent
 	}
+	name := finding.RankName(rank, file)
 	return finding.Finding{
 		Rule:     finding.EngineMismatch,
 		File:     file,
 		Pointer:  d.Pointer,
 		Offset:   at.Offset,
 		Rank:     rank,
-		Message:  c.describe(rank, d),
-		Expected: fmt.Sprintf("%s (rank %d)", d.A.Excerpt(excerptBytes), c.clean.rank),
-		Actual:   fmt.Sprintf("%s (rank %d)", d.B.Excerpt(excerptBytes), rank),
+		Message:  c.describe(name, d),
+		Expected: fmt.Sprintf("%s (%s)", d.A.Excerpt(excerptBytes), c.clean.name),
+		Actual:   fmt.Sprintf("%s (%s)", d.B.Excerpt(excerptBytes), name),
 	}
 }
 
-func (c *Checker) describe(rank int, d jsonvalue.Difference) string {
+func (c *Checker) describe(name string, d jsonvalue.Difference) string {
 	item := "key"
 	if d.Parent != nil && d.Parent.Kind == jsonvalue.Array {
 		item = "element"
 	}
 	switch {
 	case d.A == nil:
-		return fmt.Sprintf("rank %d has an added %s, which rank %d does not have", rank, item, c.clean.rank)
+		return fmt.Sprintf("%s has an added %s, which %s does not have", name, item, c.clean.name)
 	case d.B == nil:
-		return fmt.Sprintf("rank %d is missing a %s, which rank %d has", rank, item, c.clean.rank)
+		return fmt.Sprintf("%s is missing a %s, which %s has", name, item, c.clean.name)
 	}
-	return fmt.Sprintf("rank %d started differently from rank %d", rank, c.clean.rank)
+	return fmt.Sprintf("%s started differently from %s", name, c.clean.name)
 }
 
 func (c *Checker) addDegraded(rank int, file string, parentOffset int64, block *jsonvalue.Value) {
@@ -174,7 +175,7 @@ func (c *Checker) Finish() {
 			Pointer:  d.pointer,
 			Offset:   d.offset,
 			Rank:     d.rank,
-			Message:  fmt.Sprintf("rank %d is left out of the engine comparison: %s", d.rank, d.why),
+			Message:  fmt.Sprintf("%s is left out of the engine comparison: %s", finding.RankName(d.rank, d.file), d.why),
 			Expected: "an engine object without " + keyCaptureError,
 			Actual:   d.actual,
 		})

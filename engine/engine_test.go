@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -414,4 +416,26 @@ func shuffled(r *rand.Rand, v any) string {
 		return fmt.Sprintf("%q", v)
 	}
 	return fmt.Sprint(v)
+}
+
+// A file that does not tell its rank is named by its path.
+func TestMessagesWithoutRank(t *testing.T) {
+	out := finding.NewCollector(0)
+	c := NewChecker(out)
+	for i, text := range []string{`{"a": 1}`, `{"a": 2}`, `{"capture_error": "x"}`} {
+		c.Add(finding.NoRank, "f"+strconv.Itoa(i)+".json", 0, parse(t, text))
+	}
+	c.Finish()
+	var got []string
+	for _, f := range out.Findings() {
+		got = append(got, strings.Join([]string{f.Message, f.Expected, f.Actual}, "; "))
+	}
+	slices.Sort(got)
+	want := []string{
+		"f1.json started differently from f0.json; 1 (f0.json); 2 (f1.json)",
+		`f2.json is left out of the engine comparison: the capture of its engine block failed; an engine object without capture_error; "x"`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

@@ -2,7 +2,6 @@ package merge
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -350,7 +349,7 @@ func (sc *scanner) compareGroups(l *list) error {
 
 // than says which file the reference is.
 func (sc *scanner) than(message string) string {
-	return fmt.Sprintf("%s from the reference, rank %d (%s)", message, sc.r.ref.rank, sc.r.ref.path)
+	return message + " from the reference, " + finding.RankFile(sc.r.ref.rank, sc.r.ref.path)
 }
 
 // differs reports the first difference between a value of a, which is right, and one of

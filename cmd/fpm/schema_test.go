@@ -21,7 +21,12 @@ func TestSchemasOfTheProgram(t *testing.T) {
 			t.Errorf("docs/formats.md does not name the schema %s", name)
 		}
 	}
-	for _, args := range []string{"schema", "rules", "version", "merge /nowhere", "merge ../../testdata/broken", "merge ../../testdata/demo --check", "no-such-command", "--no-such-flag", "simulate run"} {
+	const demo, traces = " ../../testdata/demo", " ../../testdata/vectors/sound/recording-2"
+	for _, args := range []string{
+		"schema", "rules", "version", "merge /nowhere", "merge ../../testdata/broken", "merge --check" + demo, "no-such-command", "--no-such-flag", "simulate run",
+		"validate --strict --schema" + demo, "validate ../../testdata/broken", "validate" + traces, "show" + demo, "show --points --warmup --engine --samples 1" + demo,
+		"show" + traces, "trace verify" + traces, "trace stats" + traces, "trace capacity", "trace topologies",
+	} {
 		var stdout, stderr bytes.Buffer
 		run(t.Context(), append(strings.Fields(args), "--format", "json"), strings.NewReader(""), &stdout, &stderr, noEnv)
 		got, err := schemas.Validate("report", stdout.Bytes())

@@ -92,6 +92,12 @@ func (a *app) simulateRun(cmd *cobra.Command, opt simulate.Options, force bool) 
 			return mistypedRule(fmt.Sprintf("--break: no rule %q", opt.Break), string(opt.Break))
 		}
 	}
+	if slices.Contains(synthesis.OfHosts(), opt.Break) {
+		return &exitcode.Error{
+			Code: exitcode.Usage, Message: fmt.Sprintf("--break: %s is about a host, and no file breaks it", opt.Break),
+			Hint: "'fpm trace ports --base-port 40000' breaks it on a host with the usual range of local ports",
+		}
+	}
 	kind := synthesis.RankFiles
 	if b, ok := synthesis.Find(opt.Break); ok {
 		kind = b.Kind

@@ -73,6 +73,32 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// TestForeign: a document of another engine's benchmark is named as what it is, on a line
+// of its own, too, as several tools append their results.
+func TestForeign(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"date": "x", "backend": "openai", "request_throughput": 1, "mean_ttft_ms": 2}`:               "a result of vLLM's or SGLang's serving benchmark",
+		`{"date": "x", "endpoint_type": "openai", "request_throughput": 1, "mean_ttft_ms": 2}`:         "a result of a serving benchmark",
+		`{"request_throughput": 1, "input_throughput": 1, "output_throughput": 2}`:                     "a result of a serving benchmark",
+		`{"avg_latency": 1, "latencies": [1], "percentiles": {"10": 1}}`:                               "a result of vLLM's latency benchmark",
+		`[{"benchmark": {"name": "vLLM benchmark"}, "model": {"name": "m"}, "metric": {}}]`:            "results in the form of the PyTorch benchmark database",
+		`{"run_name": "default", "batch_size": 1, "input_len": 8, "output_len": 8, "latency": 1}`:      "a result of SGLang's one-batch benchmark",
+		`{"backend": "engine", "successful_requests": 8, "total_latency": 1, "request_throughput": 1}`: "a result of SGLang's offline throughput benchmark",
+		`{"engine": {}, "world_info": {}, "request_info": {}, "performance": {}}`:                      "a report of TensorRT-LLM's benchmark",
+		`{"iter": 1, "iterLatencyMS": 2.5, "inflightBatchingStats": {}}`:                               "an iteration log of TensorRT-LLM",
+		`{"mean_input_tokens": 550, "mean_output_tokens": 150, "num_concurrent_requests": 1}`:          "a summary of LLMPerf",
+		`{"request_throughput": {}, "time_to_first_token": {}, "inter_token_latency": {}}`:             "a result of GenAI-Perf or AIPerf",
+	} {
+		for _, text := range []string{text, text + "\n" + text + "\n"} {
+			got, err := Look(strings.NewReader(text), "b.jsonl")
+			if err != nil || got.Kind != Foreign || got.What != want {
+				t.Errorf("Look(%s) = %+v, %v, want %s", text, got, err, want)
+			}
+		}
+	}
+}
+
 func TestSourceRanks(t *testing.T) {
 	t.Parallel()
 	got, err := Look(strings.NewReader(`{"artifact_type": "merged", "run_id": "a", "dp": {"ranks": [0, 1, 2], "source_ranks": [0, 2]}}`), "m.json")

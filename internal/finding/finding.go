@@ -11,6 +11,7 @@ import (
 	"hash/maphash"
 	"math"
 	"slices"
+	"strconv"
 	"sync"
 	"unicode/utf8"
 )
@@ -26,6 +27,24 @@ const (
 
 // NoRank marks a finding that belongs to no data-parallel rank.
 const NoRank = -1
+
+// RankName names the rank of a file in a message: "rank 3", or the file itself where it
+// does not tell its rank.
+func RankName(rank int, file string) string {
+	if rank == NoRank {
+		return file
+	}
+	return "rank " + strconv.Itoa(rank)
+}
+
+// RankFile names the rank of a file and the file: "rank 3 (results_dp3.json)", or the file
+// alone where it does not tell its rank.
+func RankFile(rank int, file string) string {
+	if rank == NoRank {
+		return file
+	}
+	return RankName(rank, file) + " (" + file + ")"
+}
 
 // Finding is one broken rule at one place.
 type Finding struct {

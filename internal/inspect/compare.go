@@ -82,7 +82,7 @@ func (c condition) compare(first, f *Facts, scope finding.Scope) {
 	if a == nil && b == nil {
 		return
 	}
-	than := " differs from the reference, rank " + strconv.Itoa(first.Rank) + " (" + first.File + ")"
+	than := " differs from the reference, " + finding.RankFile(first.Rank, first.File)
 	jsonvalue.Diff(a, b, pointer, func(d jsonvalue.Difference) bool {
 		if d.B == nil {
 			if d.Parent != nil {
@@ -123,7 +123,7 @@ func compareOrder(first, f *Facts, scope finding.Scope) {
 	if at >= 0 {
 		r := f.Results[at]
 		scope.Of(r.ID).Broken(finding.StrictOrder, "/results/"+strconv.Itoa(at)+"/point/benchmark_id", r.Offset,
-			"the results come in another order than the reference's, rank "+strconv.Itoa(first.Rank)+" ("+first.File+")",
+			"the results come in another order than the reference's, "+finding.RankFile(first.Rank, first.File),
 			strconv.FormatInt(first.Results[at].ID, 10))
 	}
 }

@@ -476,8 +476,11 @@ func (x *explainer) missing() {
 		return
 	}
 	among := "given"
-	if anonymous {
+	switch {
+	case anonymous:
 		among = "that could be read"
+	case have[finding.NoRank]:
+		among = "that tell their rank"
 	}
 	text := []string{fmt.Sprintf("%s of %d %s no artifact among those %s.", upper(rankNames(absent, nil)), size, words.Plural(len(absent), "has", "have"), among)}
 	if command := x.mergeCommand(present); command != "" {
