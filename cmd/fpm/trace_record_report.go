@@ -161,7 +161,7 @@ func recordLosses(m *record.Manifest) (lines []string) {
 	add(t.Missing, "%d messages are missing by their numbers, in %s: dropped by the publisher or lost on the way", t.Missing, words.Count(int(t.Gaps), "gap", "gaps"))
 	add(t.QueueDrops, "lost here: %d payloads were overwritten while they waited to be written", t.QueueDrops)
 	add(t.DiskDrops, "lost here: %d payloads could not be written", t.DiskDrops)
-	add(t.Crowded, "lost here: %d payloads were of new workers when there were too many, or their ids too long, to be remembered", t.Crowded)
+	add(t.Crowded, "lost here: %d payloads were of new workers when there were too many, or their ids too long, to be remembered, or too large for the memory that was left", t.Crowded)
 	add(t.Pending, "lost here, or not seen to be written: %d payloads", t.Pending)
 	if t.Lost()+t.Pending == 0 && t.Received > 0 {
 		lines = append(lines, "nothing that was received is lost; what was dropped before it was numbered, or outside of this time, cannot be seen from here")

@@ -16,9 +16,10 @@ const (
 	flushAt    = 1 << 20 // bytes of a batch
 
 	// batchBytes is what the buffers of all batches may take together. With a full queue,
-	// what a few large messages take while they are decoded, and the garbage of all that,
-	// 32 MiB would come near the 128 that the process is to stay below.
-	batchBytes = 24 << 20
+	// what a few large messages take while they are received and decoded, thousands of
+	// streams, and the garbage of all that, 24 MiB would come too near to the 128 that the
+	// process is to stay below.
+	batchBytes = 16 << 20
 
 	// sampledBytes is what the sampler may hold.
 	sampledBytes = 8 << 20

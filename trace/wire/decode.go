@@ -15,9 +15,17 @@ import (
 type Decoder struct {
 	last    value    // the value read last
 	problem problem  // the first version or field problem of the payload
-	keys    [][]byte // unknown keys of the open maps
+	whole   []byte   // the payload
+	keys    []keyAt  // unknown keys of the open maps
 	ids     interned // worker ids
 }
+
+// keyAt is a key as its place in the payload. A payload has room for half a million of
+// them; as slices they would take three times as much.
+type keyAt struct{ from, to uint32 }
+
+// keptKeys is for how many keys memory is kept between payloads.
+const keptKeys = 256
 
 // problem is a broken rule that is reported only once the whole payload has turned out to
 // be decodable, because msgpack comes before version and field.
@@ -45,6 +53,7 @@ func (d *Decoder) Decode(dst []byte, frames [][]byte) (FPM, []byte, error) {
 	}
 	var f FPM
 	out, err := d.payload(&f, dst, frames[2])
+	d.tidy()
 	if err != nil {
 		return FPM{}, dst, err
 	}
@@ -74,7 +83,7 @@ func checkFrames(frames [][]byte) error {
 
 // payload decodes and judges the third frame.
 func (d *Decoder) payload(f *FPM, dst, b []byte) ([]byte, error) {
-	d.problem, d.keys = problem{}, d.keys[:0]
+	d.problem, d.whole, d.keys = problem{}, b, d.keys[:0]
 	if len(b) == 0 {
 		return dst, reject(MessagePack, "the payload is empty")
 	}
@@ -99,6 +108,13 @@ func (d *Decoder) payload(f *FPM, dst, b []byte) ([]byte, error) {
 		return dst, d.problem.field
 	}
 	return dst, nil
+}
+
+// tidy forgets the payload, and memory that few payloads need.
+func (d *Decoder) tidy() {
+	if d.whole = nil; cap(d.keys) > keptKeys {
+		d.keys = nil
+	}
 }
 
 // asReject makes a refusal of an error of msgp's readers.
@@ -248,7 +264,8 @@ func (d *Decoder) key(m *members, dst, b []byte) (at field, out, rest []byte, er
 		return -1, dst, b, err
 	}
 	if at = m.schema.find(name); at < 0 {
-		d.keys = append(d.keys, name)
+		to := len(d.whole) - len(rest)
+		d.keys = append(d.keys, keyAt{uint32(to - len(name)), uint32(to)})
 	}
 	return at, append(dst, ':'), rest, nil
 }
@@ -261,14 +278,16 @@ func (d *Decoder) closeKeys(base int) error {
 		return nil
 	}
 	// Sorted, for a hostile payload has room for half a million keys.
-	slices.SortFunc(keys, bytes.Compare)
+	slices.SortFunc(keys, func(x, y keyAt) int { return bytes.Compare(d.text(x), d.text(y)) })
 	for i := range keys[1:] {
-		if bytes.Equal(keys[i], keys[i+1]) {
-			return reject(MessagePack, "the key %.64q comes twice", keys[i])
+		if key := d.text(keys[i]); bytes.Equal(key, d.text(keys[i+1])) {
+			return reject(MessagePack, "the key %.64q comes twice", key)
 		}
 	}
 	return nil
 }
+
+func (d *Decoder) text(k keyAt) []byte { return d.whole[k.from:k.to] }
 
 // field reads the value of a known key and judges it.
 func (d *Decoder) field(m *members, at field, dst, b []byte, depth int) (out, rest []byte, err error) {
@@ -346,10 +365,11 @@ func (d *Decoder) missing(m *members) {
 	}
 }
 
-// Bounds of the intern table: what a fleet needs, and what a hostile peer may cost.
+// Bounds of the intern table. A publisher has one worker id, or a few in turn; a hostile one
+// must not cost more than some kilobytes, for there may be a thousand.
 const (
-	maxInterned   = 4096
-	maxInternedID = 256
+	maxInterned   = 32
+	maxInternedID = 64
 )
 
 // interned keeps the worker ids that were seen, so that equal ids share one string.
