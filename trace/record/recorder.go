@@ -254,7 +254,7 @@ func (r *Recorder) ready() (bool, string) {
 func (r *Recorder) health() string {
 	if failing := r.metrics.failing.Load(); failing > 0 {
 		return fmt.Sprintf("alive, but the files of %d producers cannot be written: %d bytes of rows wait for the disk, and beyond %d MiB the oldest are lost",
-			failing, r.metrics.pending.Load(), batchBytes>>20)
+			failing, r.metrics.pending.Load(), r.writer.most>>20)
 	}
 	return "ok"
 }

@@ -17,6 +17,7 @@ type Decoder struct {
 	problem problem  // the first version or field problem of the payload
 	whole   []byte   // the payload
 	keys    []keyAt  // unknown keys of the open maps
+	deepest int      // nesting that is read on this stack
 	ids     interned // worker ids
 }
 
@@ -53,7 +54,6 @@ func (d *Decoder) Decode(dst []byte, frames [][]byte) (FPM, []byte, error) {
 	}
 	var f FPM
 	out, err := d.payload(&f, dst, frames[2])
-	d.tidy()
 	if err != nil {
 		return FPM{}, dst, err
 	}
@@ -81,9 +81,40 @@ func checkFrames(frames [][]byte) error {
 	return nil
 }
 
+// shallow is the nesting of payloads that are decoded on the caller's stack: one more than
+// lists in a load need.
+const shallow = 4
+
 // payload decodes and judges the third frame.
-func (d *Decoder) payload(f *FPM, dst, b []byte) ([]byte, error) {
-	d.problem, d.whole, d.keys = problem{}, b, d.keys[:0]
+func (d *Decoder) payload(f *FPM, dst, b []byte) (out []byte, err error) {
+	d.whole = b
+	if out, err = d.judge(f, dst, b, shallow); err == errDeeper {
+		out, err = d.deep(f, dst, b)
+	}
+	d.tidy()
+	return out, err
+}
+
+// deep is judge on a stack of its own. A stack that has grown stays so for long: one that
+// has been 100 levels deep has 128 KiB, and there may be a thousand endpoints.
+func (d *Decoder) deep(f *FPM, dst, b []byte) (out []byte, err error) {
+	var fpm FPM
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		out, err = d.judge(&fpm, dst, b, MaxDepth)
+	}()
+	<-done
+	*f = fpm
+	return out, err
+}
+
+// errDeeper is the error of a payload that is nested deeper than the caller's stack is for.
+var errDeeper = errors.New("nested deeper")
+
+// judge decodes and judges a payload nested to so many levels.
+func (d *Decoder) judge(f *FPM, dst, b []byte, deepest int) ([]byte, error) {
+	d.problem, d.keys, d.deepest = problem{}, d.keys[:0], deepest
 	if len(b) == 0 {
 		return dst, reject(MessagePack, "the payload is empty")
 	}
@@ -121,6 +152,8 @@ func (d *Decoder) tidy() {
 func asReject(err error) error {
 	var own *RejectError
 	switch {
+	case err == errDeeper:
+		return err
 	case errors.As(err, &own):
 		return own
 	case errors.Is(err, msgp.ErrShortBytes):
@@ -145,8 +178,8 @@ func (d *Decoder) value(dst, b []byte, depth int) (out, rest []byte, err error) 
 }
 
 func (d *Decoder) array(dst, b []byte, depth int) (out, rest []byte, err error) {
-	if depth > MaxDepth {
-		return dst, b, errDepth
+	if depth > d.deepest {
+		return dst, b, d.tooDeep()
 	}
 	n, b, err := msgp.ReadArrayHeaderBytes(b)
 	if err != nil {
@@ -169,11 +202,18 @@ func (d *Decoder) array(dst, b []byte, depth int) (out, rest []byte, err error) 
 	return append(dst, ']'), b, nil
 }
 
+func (d *Decoder) tooDeep() error {
+	if d.deepest < MaxDepth {
+		return errDeeper
+	}
+	return errDepth
+}
+
 // object reads a map. With a schema its known keys are judged; those of a payload go to
 // f, those of a load to l.
 func (d *Decoder) object(dst, b []byte, depth int, s schema, f *FPM, l *Load) (out, rest []byte, err error) {
-	if depth > MaxDepth {
-		return dst, b, errDepth
+	if depth > d.deepest {
+		return dst, b, d.tooDeep()
 	}
 	n, b, err := msgp.ReadMapHeaderBytes(b)
 	if err != nil {
