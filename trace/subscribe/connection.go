@@ -224,10 +224,10 @@ func (c *connection) next() (frames [][]byte, refusal, err error) {
 	c.spans = c.spans[:0]
 	for more := true; more; {
 		if more, err = m.frame(); err != nil {
-			if refusal = m.refusal(); refusal == errTaken {
-				refusal = nil // it never came whole
+			if m.spared && m.within() {
+				return nil, nil, m.ended(err) // it never came whole
 			}
-			return nil, refusal, m.ended(err)
+			return nil, m.refusal(), m.ended(err)
 		}
 	}
 	if refusal = m.refusal(); refusal != nil {
@@ -249,8 +249,9 @@ type message struct {
 	count   int    // frames
 	total   uint64 // bytes of frames, headers included, kept or skipped
 	skipped bool   // nothing is kept
-	taken   bool   // because there was no buffer
+	spared  bool   // because there was no buffer for it, or it was not worth one
 	largest uint64 // the largest frame
+	second  uint64 // the size of the second frame
 	begun   bool   // some byte of it has come
 }
 
@@ -266,6 +267,13 @@ func (m *message) frame() (more bool, err error) {
 	m.count++
 	m.total += uint64(h.length) + min(h.size, 1<<62)
 	m.largest = max(m.largest, h.size)
+	if m.count == sequenceFrame {
+		m.second = h.size
+	}
+	if !m.skipped && m.futile(h) {
+		m.spared = true
+		m.skip()
+	}
 	if h.size > wire.MaxFrame || m.count > maxKept || m.total > maxBuffered {
 		m.skip()
 	}
@@ -275,6 +283,24 @@ func (m *message) frame() (more bool, err error) {
 		err = m.keep(h)
 	}
 	return h.flags&flagMore != 0, err
+}
+
+// The sequence is the second frame, and has 8 bytes.
+const sequenceFrame, sequenceSize = 2, 8
+
+// futile tells whether a frame that needs a buffer of the pool is not worth one, since the
+// message is refused whatever else is in it.
+func (m *message) futile(h header) bool {
+	if uint64(m.size+h.length)+h.size <= uint64(len(m.c.own)) {
+		return false
+	}
+	last := h.flags&flagMore == 0
+	return m.count > wire.FrameCount || last != (m.count == wire.FrameCount) || m.count == sequenceFrame && h.size != sequenceSize
+}
+
+// within tells whether the message may be one of three frames that are not too large.
+func (m *message) within() bool {
+	return m.count <= wire.FrameCount && m.largest <= wire.MaxFrame
 }
 
 // header is a frame's first bytes.
@@ -312,7 +338,7 @@ func (m *message) header() (h header, err error) {
 func (m *message) need(n int) error {
 	err := m.c.need(m.size + n)
 	if errors.Is(err, errTaken) {
-		m.taken = true
+		m.spared = true
 		m.skip()
 		err = m.c.need(n)
 	}
@@ -324,7 +350,7 @@ func (m *message) keep(h header) error {
 	from := m.size + h.length
 	to := from + int(h.size)
 	if err := m.c.need(to); errors.Is(err, errTaken) {
-		m.taken = true
+		m.spared = true
 		m.skip()
 		return m.discard(h)
 	} else if err != nil {
@@ -395,17 +421,21 @@ func (m *message) command(h header) error {
 	return err
 }
 
-// refusal says why the message was not kept. The number of frames comes first, as in
-// [wire.Decoder.Decode]; of a message that goes on without end only its count is known.
+// refusal says why the message was not kept. The order is that of [wire.Decoder.Decode], so
+// the number of frames comes first; of a message that goes on without end only its count is
+// known.
 func (m *message) refusal() error {
-	switch {
+	switch whole := m.count == wire.FrameCount; {
 	case !m.skipped:
 		return nil
-	case m.taken && m.count <= wire.FrameCount && m.largest <= wire.MaxFrame:
-		return errTaken
 	case m.largest > wire.MaxFrame && m.count <= wire.FrameCount:
 		return &wire.RejectError{Reason: wire.TooLarge,
 			Message: fmt.Sprintf("a frame has %d bytes; at most %d are read", m.largest, wire.MaxFrame)}
+	case whole && m.second != sequenceSize:
+		return &wire.RejectError{Reason: wire.Sequence,
+			Message: fmt.Sprintf("the sequence frame has %d bytes instead of %d", m.second, sequenceSize)}
+	case whole && m.spared:
+		return errTaken
 	}
 	return &wire.RejectError{Reason: wire.Frames,
 		Message: fmt.Sprintf("%d frames or more instead of %d (topic, sequence, payload)", m.count, wire.FrameCount)}
