@@ -81,7 +81,7 @@ func (e *endpoint) message(frames [][]byte, at time.Time) {
 	}
 	row := e.buffer[:0]
 	if cap(row) == 0 {
-		row = make([]byte, 0, e.size)
+		row = slices.Grow(row, e.size) // to the size that is allocated anyway, so that it is counted
 	}
 	s, counter, row := e.decode(row, frames, now)
 	if s == nil {

@@ -16,7 +16,8 @@ const (
 
 	// maxIDBytes is what the worker ids of all streams may have together. A fleet's have
 	// some 20 bytes each; a peer may send some of a mebibyte.
-	maxIDBytes = 2 << 20
+	// Some ten times as much is taken by what goes with an id: names of files, heads of rows.
+	maxIDBytes = 1 << 20
 
 	// maxMiddle is how much of a row's head is kept for each stream. Longer ones, of worker
 	// ids that nobody has but to do harm, are made anew for each row.
