@@ -19,10 +19,14 @@
 //
 // # What a peer can do
 //
-// It cannot make memory grow beyond a few MiB, keep a descriptor or a goroutine, end the
-// subscription, or cause more than some connections a second. A frame above
-// [wire.MaxFrame] is skipped without being buffered, up to a bound; beyond it the
-// connection is dropped.
+// It cannot make memory grow, keep a descriptor or a goroutine, end the subscription, or
+// cause more than some connections a second. A connection has a buffer of its own of 32
+// KiB, which is all that it has for the usual messages. A message that is larger is read
+// into one that is borrowed from a [Pool], and its peers have no more than the pool,
+// however many they are: a message that gets no buffer, or keeps one from others, is read
+// over and told as [Crowded]. One that must be refused whatever comes, for a frame above
+// [wire.MaxFrame] or since its frames are not the three that a message has, is skipped
+// without being buffered, up to a bound; beyond it the connection is dropped.
 package subscribe
 
 import (
