@@ -188,4 +188,5 @@ func TestEndpointsKeepLittle(t *testing.T) {
 	if kept := (heap() - before) / endpoints; kept > most {
 		t.Errorf("%d bytes are kept for each endpoint", kept)
 	}
+	runtime.KeepAlive(b)
 }

@@ -176,9 +176,7 @@ func TestPoolLeaksNothing(t *testing.T) {
 		again := &fleet{pool: f.pool}
 		again.connect(t, 2)
 		for i, p := range again.peers {
-			p.later(whole[:len(whole)-1])
-			synctest.Wait()
-			p.send(whole[len(whole)-1:])
+			p.later(whole)
 			again.watches[i].sequence(0)
 		}
 		again.end()
