@@ -155,7 +155,7 @@ func (a *app) traceRecord(cmd *cobra.Command, flags recordFlags) error {
 // there, and not to run for each few MiB.
 const (
 	recordGC     = 100
-	recordMemory = 100 << 20
+	recordMemory = 88 << 20
 )
 
 // beModest makes the process one that is little noticed beside an engine. One processor is

@@ -159,8 +159,8 @@ func recordLosses(m *record.Manifest) (lines []string) {
 	}
 	add("lost here: ", t.QueueDrops, "payload was overwritten while it waited to be written", "payloads were overwritten while they waited to be written")
 	add("lost here: ", t.DiskDrops, "payload could not be written", "payloads could not be written")
-	add("lost here: ", t.Crowded, "payload was of a new worker when there were too many, or their ids too long, to be remembered",
-		"payloads were of new workers when there were too many, or their ids too long, to be remembered")
+	add("lost here: ", t.Crowded, "payload was of a new worker when there were too many, or their ids too long, to be remembered, or too large for the memory that was left",
+		"payloads were of new workers when there were too many, or their ids too long, to be remembered, or too large for the memory that was left")
 	add("lost here, or not seen to be written: ", t.Pending, "payload", "payloads")
 	if t.Lost()+t.Pending == 0 && t.Received > 0 {
 		lines = append(lines, "nothing that was received is lost; what was dropped before it was numbered, or outside of this time, cannot be seen from here")

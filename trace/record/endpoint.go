@@ -37,16 +37,20 @@ type endpoint struct {
 	buffer    []byte // for the next row
 	size      int    // of a new buffer
 	latest    *stream
+	head      []byte // of the row before
+	headOf    *stream
+	headAt    moment
 	refused   uint64 // messages since the last valid one
 	warnings  [reasons]limited
 	crowding  limited
+	overlarge limited
 	flapping  limited
 	restarted limited
 	doubled   limited
 
 	received  atomic.Uint64
 	rejected  [reasons]atomic.Uint64
-	crowded   atomic.Uint64 // valid, but of a stream too many
+	crowded   atomic.Uint64 // valid, but of a stream too many; or large, and there was no memory for it
 	gaps      atomic.Uint64
 	missing   atomic.Uint64
 	restarts  atomic.Uint64
@@ -77,19 +81,22 @@ func (e *endpoint) message(frames [][]byte, at time.Time) {
 	}
 	row := e.buffer[:0]
 	if cap(row) == 0 {
-		row = make([]byte, 0, e.size)
+		row = slices.Grow(row, e.size) // to the size that is allocated anyway, so that it is counted
 	}
 	s, counter, row := e.decode(row, frames, now)
 	if s == nil {
-		e.buffer = row
+		if e.buffer = row; cap(row) > spareSize {
+			e.buffer = nil // a thousand endpoints would keep as many
+		}
 		return
 	}
 	e.size = len(row) + len(row)/8 // the next row has the same length, nearly
 	e.buffer = e.r.queue.put(entry{stream: s, counter: counter, row: row}, overwritten)
 }
 
-// largePayload is the size in bytes from which a payload is decoded in shared memory.
-const largePayload = 16 << 10
+// largePayload is the size in bytes from which a payload is decoded in shared memory. It is
+// the size up to which buffers are used again.
+const largePayload = spareSize
 
 // shared is memory that endpoints use in turn.
 type shared struct {
@@ -118,7 +125,7 @@ func (e *endpoint) large(frames [][]byte, now moment) {
 // before: a copy less for each.
 func (e *endpoint) decode(row []byte, frames [][]byte, now moment) (s *stream, counter int64, out []byte) {
 	if e.latest != nil {
-		row = e.latest.appendHead(row, now)
+		row = e.appendHead(row, e.latest, now)
 	}
 	head := len(row)
 	f, row, err := e.decoder.Decode(row, frames)
@@ -132,7 +139,7 @@ func (e *endpoint) decode(row []byte, frames [][]byte, now moment) (s *stream, c
 		return nil, 0, row
 	}
 	if s != before {
-		row = slices.Replace(row, 0, head, s.appendHead(nil, now)...)
+		row = slices.Replace(row, 0, head, e.appendHead(nil, s, now)...)
 	}
 	e.received.Add(1)
 	e.heardAt.Store(int64(now.since) + 1)
@@ -213,17 +220,17 @@ func (s *stream) makeMiddle() []byte {
 	return bytes.TrimSuffix(text, []byte(`0,"fpm":`+rowEnd))
 }
 
-// appendHead appends what a row has before the payload. Messages that were read together
-// have it in common.
-func (s *stream) appendHead(dst []byte, now moment) []byte {
+// appendHead appends what a row of a stream has before the payload. Messages that were read
+// together have it in common.
+func (e *endpoint) appendHead(dst []byte, s *stream, now moment) []byte {
 	at := moment{now.since.Truncate(time.Millisecond), now.wallMS}
 	if s.middle == nil {
 		return appendHead(dst, at, s.makeMiddle())
 	}
-	if s.head == nil || s.headAt != at {
-		s.headAt, s.head = at, appendHead(s.head[:0], at, s.middle)
+	if e.headOf != s || e.headAt != at {
+		e.headOf, e.headAt, e.head = s, at, appendHead(e.head[:0], at, s.middle)
 	}
-	return append(dst, s.head...)
+	return append(dst, e.head...)
 }
 
 func appendHead(dst []byte, at moment, middle []byte) []byte {
@@ -295,6 +302,8 @@ func (e *endpoint) event(ev subscribe.Event) {
 		e.r.say(e.address + ": messages come again")
 	case subscribe.Refused:
 		e.reject(ev.Err, now)
+	case subscribe.Crowded:
+		e.overrun(ev.Err, now)
 	}
 }
 
@@ -357,6 +366,16 @@ func (e *endpoint) crowd(now moment) {
 	if more, due := e.crowding.due(now.since); due {
 		e.r.warn(fmt.Sprintf("%s: a payload is lost: it is of a new worker or rank, and those that are known are alive and are as many, or have ids as long, as can be remembered (%d, %d bytes)%s",
 			e.address, e.r.registry.max, maxIDBytes, more))
+	}
+}
+
+// overrun counts a message that was too large for the memory that was left. It had a number,
+// so it is no gap.
+func (e *endpoint) overrun(err error, now moment) {
+	e.refused++
+	e.crowded.Add(1)
+	if more, due := e.overlarge.due(now.since); due {
+		e.r.warn(fmt.Sprintf("%s: a large message is lost: %s by those of other endpoints; look at what sends messages of more than 32 KiB%s", e.address, why(err), more))
 	}
 }
 

@@ -2,7 +2,9 @@ package record
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -11,6 +13,8 @@ import (
 	"time"
 
 	"github.com/tinylib/msgp/msgp"
+
+	"github.com/fpm-project/fpm/trace/subscribe"
 )
 
 // padded is a payload with a text beside what it has anyway.
@@ -46,7 +50,7 @@ func TestLongWorkerIDs(t *testing.T) {
 	}
 	b.writer.finish()
 	m := b.Snapshot()
-	if m.Totals.Received != 11 || m.Totals.Written != 11 || m.Totals.Crowded != 32 {
+	if m.Totals.Received != 5 || m.Totals.Written != 5 || m.Totals.Crowded != 38 {
 		t.Errorf("%+v", m.Totals)
 	}
 	if text := b.warnings(); len(text) > 4000 || !strings.Contains(text, "was restarted") || !strings.Contains(text, "a payload is lost") {
@@ -70,16 +74,16 @@ func TestLongWorkerIDs(t *testing.T) {
 // forgotten.
 func TestIDsAreForgotten(t *testing.T) {
 	b := newBench(t, 1, Options{})
-	long := strings.Repeat("x", 1_000_000)
+	long := strings.Repeat("x", 300_000)
 	for i := range 6 {
 		b.send(0, fmt.Sprint(long, i), 0, 0)
 	}
-	if n := b.registry.size(); n != 4 {
+	if n := b.registry.size(); n != 3 {
 		t.Errorf("%d streams", n)
 	}
 	b.hand.move(2 * quietBefore)
 	b.send(0, long+"new", 0, 0)
-	if n := b.registry.size(); n != 1 || b.registry.ids != 1_000_003 {
+	if n := b.registry.size(); n != 1 || b.registry.ids != 300_003 {
 		t.Errorf("%d streams, %d bytes", n, b.registry.ids)
 	}
 }
@@ -139,4 +143,50 @@ func TestWorkerAtTwoEndpoints(t *testing.T) {
 	if text := b.warnings(); strings.Count(text, "two endpoints") != 1 {
 		t.Errorf("warnings:\n%s", text)
 	}
+}
+
+// A large message that there was no memory for is counted as lost here, and is no gap.
+func TestLargeMessageWithoutMemory(t *testing.T) {
+	b := newBench(t, 1, Options{})
+	b.send(0, "w", 0, 0)
+	for range 2 {
+		b.endpoints[0].event(subscribe.Event{Kind: subscribe.Crowded, Err: errors.New("the buffers were taken")})
+	}
+	b.send(0, "w", 0, 3)
+	b.writer.finish()
+	m := b.Snapshot()
+	if m.Totals.Received != 2 || m.Totals.Crowded != 2 || m.Totals.Lost() != 2 || m.Totals.Missing != 0 || m.Totals.Rejected != 0 || m.Endpoints[0].Crowded != 2 {
+		t.Errorf("%+v", m.Totals)
+	}
+	if text := b.warnings(); strings.Count(text, "a large message is lost: the buffers were taken") != 1 {
+		t.Errorf("warnings:\n%s", text)
+	}
+}
+
+// What endpoints keep between messages is little, whatever they received.
+func TestEndpointsKeepLittle(t *testing.T) {
+	const endpoints, most = 200, 12 << 10
+	b := newBench(t, endpoints, Options{})
+	text := strings.Repeat("\x01", largePayload-1000)
+	many := append(payload("w", 0, 1, true), strings.Repeat("\xa0\xc0", 1800)...) // keys that are the same, found at the end
+	many = append(binary.BigEndian.AppendUint32([]byte{0xdf}, uint32(many[0]&0xf)+1800), many[1:]...)
+	for e := range endpoints {
+		b.send(e, "w", int64(e), 0)
+	}
+	b.write()
+	before := heap()
+	for e := range endpoints {
+		b.endpoints[e].message(frames(1, padded("w", int64(e), 1, text)), time.Time{})
+		b.endpoints[e].message(frames(2, many), time.Time{})
+	}
+	for b.writer.drain() {
+	}
+	b.writer.flushAll()
+	if b.Totals().Received != 2*endpoints || b.Totals().Rejected != endpoints {
+		t.Errorf("%+v", b.Totals())
+	}
+	if kept := (heap() - before) / endpoints; kept > most {
+		t.Errorf("%d bytes are kept for each endpoint", kept)
+	}
+	runtime.KeepAlive(b)
 }

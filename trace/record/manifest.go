@@ -91,7 +91,7 @@ type Previous struct {
 type Totals struct {
 	Counts
 	Pending    uint64 `json:"pending"`          // received, neither written nor lost so far
-	Crowded    uint64 `json:"crowded_out"`      // lost here: of a new stream when there were too many, or their ids too long
+	Crowded    uint64 `json:"crowded_out"`      // lost here: of a new stream when there were too many or their ids too long, or too large for the memory that was left
 	Rejected   uint64 `json:"rejected"`         // messages that are no valid payload
 	Bytes      uint64 `json:"bytes"`            // of text written
 	Compressed uint64 `json:"compressed_bytes"` // as files

@@ -18,6 +18,10 @@ import (
 // together, so that a scrape stays small.
 const maxLabelled = 1024
 
+// maxScrapes is how many answers are made at a time. One of a thousand endpoints takes
+// some mebibytes.
+const maxScrapes = 2
+
 // otherEndpoints is the label of those that have none of their own.
 const otherEndpoints = "other"
 
@@ -47,7 +51,7 @@ func recorderFamilies() []family {
 		{"fpm_trace_written_total", "Rows written.", counter, nil},
 		{"fpm_trace_written_bytes_total", "Bytes of rows written, not compressed.", counter, nil},
 		{"fpm_trace_compressed_bytes_total", "Bytes written to files.", counter, nil},
-		{"fpm_trace_dropped_total", "Payloads received and lost, by place: queue, disk, or streams when there were too many.", counter, []string{"place"}},
+		{"fpm_trace_dropped_total", "Payloads received and lost, by place: queue, disk, or streams when there were too many, or messages too large for the memory that was left.", counter, []string{"place"}},
 		{"fpm_trace_thinned_total", "Payloads that sampling left out.", counter, nil},
 		{"fpm_trace_heartbeats_total", "Payloads received that are heartbeats.", counter, nil},
 		{"fpm_trace_streams", "Ranks of workers that are known.", gauge, nil},
@@ -243,7 +247,7 @@ func (c *collector) endpoints(say func(string, float64, ...string)) {
 // handler answers /metrics, /healthz and /readyz.
 func (m *metrics) handler(ready func() (bool, string), health func() string) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 8}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, health()+"\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if ok, why := ready(); !ok {

@@ -25,6 +25,14 @@ const (
 	sayWithin = 500 * time.Millisecond
 
 	manifestEvery = 10 * time.Second
+
+	// largeAtOnce is how many endpoints may receive a large message at a time. The others
+	// wait, but not for long. Each takes up to 3 MiB.
+	largeAtOnce = 4
+
+	// receiveBytes is what the buffers of all connections take together, up to 256 of them
+	// with the usual buffer. Beyond twice as many it is 16 KiB for each.
+	receiveBytes = 8 << 20
 )
 
 // Options say what is recorded, and where to.
@@ -60,7 +68,8 @@ type Recorder struct {
 	endpoints []*endpoint
 	registry  *registry
 	queue     *queue
-	shared    shared // of endpoints with large payloads
+	pool      *subscribe.Pool // of endpoints with large messages
+	shared    shared          // likewise
 	writer    *writer
 	metrics   *metrics
 	finisher  *finisher
@@ -97,7 +106,7 @@ func newRecorder(opt Options, clock clock) (*Recorder, error) {
 	r := &Recorder{
 		opt: opt, prefix: segment.Prefix(opt.Output), clock: clock, subscribe: subscribe.Subscribe,
 		registry: newRegistry(maxStreams), queue: newQueue(queueEntries, queueBytes),
-		series: map[string]*series{}, state: Recording,
+		pool: subscribe.NewPool(largeAtOnce), series: map[string]*series{}, state: Recording,
 	}
 	if _, err := segment.NewWriter(segment.Options{Prefix: opt.Output, MaxSegments: opt.MaxSegments}); err != nil {
 		return nil, &exitcode.Error{Code: exitcode.Usage, Message: err.Error(), Err: err}
@@ -181,9 +190,10 @@ func wait(done <-chan struct{}, deadline <-chan time.Time) bool {
 // receive subscribes to every endpoint. The channel is closed when all have ended.
 func (r *Recorder) receive(ctx context.Context) <-chan struct{} {
 	var group sync.WaitGroup
+	buffer := min(receiveBytes/len(r.endpoints), 32<<10)
 	for i, e := range r.endpoints {
 		group.Go(func() {
-			err := r.subscribe(ctx, r.opt.Endpoints[i], subscribe.Options{OnMessage: e.message, OnEvent: e.event})
+			err := r.subscribe(ctx, r.opt.Endpoints[i], subscribe.Options{OnMessage: e.message, OnEvent: e.event, BufferSize: buffer, Pool: r.pool})
 			if ctx.Err() == nil {
 				r.fail(fmt.Errorf("%s: %w", e.address, err))
 			}
@@ -247,7 +257,7 @@ func (r *Recorder) ready() (bool, string) {
 func (r *Recorder) health() string {
 	if failing := r.metrics.failing.Load(); failing > 0 {
 		return fmt.Sprintf("alive, but the files of %d producers cannot be written: %d bytes of rows wait for the disk, and beyond %d MiB the oldest are lost",
-			failing, r.metrics.pending.Load(), batchBytes>>20)
+			failing, r.metrics.pending.Load(), r.writer.most>>20)
 	}
 	return "ok"
 }
@@ -385,8 +395,8 @@ func lossError(m *Manifest, lost uint64, clean bool) error {
 		e.Message = fmt.Sprintf("%d payloads are lost: %d could not be written, %d were overwritten while they waited", lost, t.DiskDrops, t.QueueDrops+t.Crowded)
 		e.Hint = "free some space, or choose another place; " + record
 	case t.QueueDrops == 0 && t.Crowded > 0:
-		e.Message = fmt.Sprintf("%d payloads are lost: they were of new workers when there were too many, or their ids too long, to be remembered", lost)
-		e.Hint = "look at the worker ids, somebody may make them up; " + record
+		e.Message = fmt.Sprintf("%d payloads are lost: they were of new workers when there were too many, or their ids too long, to be remembered, or too large for the memory that was left", lost)
+		e.Hint = "the warnings say of which endpoint; look at the worker ids, somebody may make them up; " + record
 	default:
 		e.Message = fmt.Sprintf("%d payloads are lost: they came faster than they could be written", lost)
 		e.Hint = "a faster disk, more CPU or sampled mode help; " + record

@@ -12,15 +12,16 @@ import (
 
 // The bounds of what is remembered of streams.
 const (
-	maxStreams = 1 << 14
+	maxStreams = 1 << 13
 
 	// maxIDBytes is what the worker ids of all streams may have together. A fleet's have
 	// some 20 bytes each; a peer may send some of a mebibyte.
-	maxIDBytes = 4 << 20
+	// Some ten times as much is taken by what goes with an id: names of files, heads of rows.
+	maxIDBytes = 1 << 20
 
-	// maxMiddle is how much of a row's head is kept for the next row. Longer ones, of
-	// worker ids that nobody has but to do harm, are made anew each time.
-	maxMiddle = 4 << 10
+	// maxMiddle is how much of a row's head is kept for each stream. Longer ones, of worker
+	// ids that nobody has but to do harm, are made anew for each row.
+	maxMiddle = 512
 
 	// aliveFor is how long after its last payload a stream is taken for alive.
 	aliveFor = 10 * time.Second
@@ -83,8 +84,6 @@ type stream struct {
 	producer string // producer_id of its rows
 	series   string // of files
 	middle   []byte // of its rows, see appendHead; nil when it is too long to be kept
-	head     []byte // of the row before, and when that was; its endpoint's alone
-	headAt   moment
 	alsoAt   string // an endpoint where the same worker and rank was alive when this began
 	untold   bool   // of alsoAt; its endpoint's alone
 

@@ -16,12 +16,13 @@ const (
 	flushAt    = 1 << 20 // bytes of a batch
 
 	// batchBytes is what the buffers of all batches may take together. With a full queue,
-	// what a few large messages take while they are decoded, and the garbage of all that,
-	// 32 MiB would come near the 128 that the process is to stay below.
-	batchBytes = 24 << 20
+	// what a few large messages take while they are received and decoded, thousands of
+	// streams, and the garbage of all that, twice as much would come too near to the 128 that the
+	// process is to stay below.
+	batchBytes = 12 << 20
 
-	// sampledBytes is what the sampler may hold.
-	sampledBytes = 8 << 20
+	// sampledBytes is what the sampler may hold; the batches have less by as much.
+	sampledBytes = 4 << 20
 
 	// pause is how long the writer lets entries gather, so that it does not wake for each.
 	pause = 10 * time.Millisecond
@@ -51,6 +52,7 @@ type writer struct {
 	series   map[string]*series
 	buffered int           // bytes of all batches
 	memory   int           // of their buffers
+	most     int           // of memory
 	rows     uint64        // that were taken for writing
 	now      time.Duration // when the last entries were taken
 	maxOpen  int           // files, before those of silent producers are closed for new ones
@@ -66,12 +68,13 @@ func newWriter(r *Recorder) (*writer, error) {
 	}
 	w := &writer{
 		r: r, encoder: encoder, directory: segment.NewDirectory(r.fs, r.prefix), series: map[string]*series{},
-		taken: make([]entry, 0, takeAtOnce), flushAt: flushEvery, idleAt: idleFor, maxOpen: maxOpen(),
+		taken: make([]entry, 0, takeAtOnce), flushAt: flushEvery, idleAt: idleFor, maxOpen: maxOpen(), most: batchBytes,
 	}
 	if r.opt.Mode == wire.Sampled {
+		w.most -= sampledBytes
 		w.sampler = sample.New(sample.Options[entry]{
 			Start: instant(r.clock.since()), Interval: r.opt.SampleInterval,
-			MaxBytes: sampledBytes, Size: func(e entry) int { return e.bytes() }, Write: w.write, Drop: w.thin,
+			MaxKeys: maxStreams, MaxBytes: sampledBytes, Size: func(e entry) int { return e.bytes() }, Write: w.write, Drop: w.thin,
 		})
 	}
 	return w, nil
@@ -244,7 +247,7 @@ func (w *writer) holds(s *series, before held) {
 // makeRoom keeps what all batches hold together within bounds: the largest is flushed, and
 // given up where that fails.
 func (w *writer) makeRoom(bytes int) {
-	if w.memory+bytes <= batchBytes {
+	if w.memory+bytes <= w.most {
 		return
 	}
 	for _, s := range w.series {
@@ -252,7 +255,7 @@ func (w *writer) makeRoom(bytes int) {
 		s.w.Trim()
 		w.holds(s, before)
 	}
-	for w.buffered > 0 && w.memory+bytes > batchBytes {
+	for w.buffered > 0 && w.memory+bytes > w.most {
 		var largest *series
 		for _, s := range w.series {
 			if largest == nil || s.w.Buffered() > largest.w.Buffered() {
@@ -372,7 +375,7 @@ func (w *writer) stuck(s *series, err error) {
 	}
 	w.tell(s, true)
 	if more, due := w.warning.due(w.r.clock.since()); due {
-		w.r.warn(fmt.Sprintf("producer %q: writing failed: %s; it is tried again every second, and up to %d MiB of rows wait for it%s", s.name, why(err), batchBytes>>20, more))
+		w.r.warn(fmt.Sprintf("producer %q: writing failed: %s; it is tried again every second, and up to %d MiB of rows wait for it%s", s.name, why(err), w.most>>20, more))
 	}
 }
 

@@ -30,7 +30,7 @@ type Encoder struct {
 }
 
 // maxIdle bounds the compressors and the buffers that are kept for later.
-const maxIdle = 4
+const maxIdle = 2
 
 // NewEncoder returns an encoder of a compression level from 1 (fast) to 9 (small); 0 is
 // [DefaultLevel].

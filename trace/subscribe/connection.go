@@ -17,12 +17,14 @@ import (
 
 // Sizes of the buffer and bounds of what a peer may send.
 const (
-	bufferSize  = 32 << 10                           // some 50 messages a system call
 	maxBuffered = wire.FrameCount*wire.MaxFrame + 64 // the longest message that is handed on
 	maxKept     = 16                                 // frames of a message that are handed on
 	maxFrames   = 4096                               // frames of a message that are skipped
 	maxCommand  = 8 << 10                            // a command's body: READY has some 50 bytes
 )
+
+// MinBuffer is the smallest buffer of a connection, in bytes: a command has room in it.
+const MinBuffer = 2 * maxCommand
 
 // Flags of a frame.
 const (
@@ -36,13 +38,18 @@ const (
 // the rest of the message is read.
 type span struct{ from, to int }
 
-// connection reads ZMTP from a peer into one buffer.
+// connection reads ZMTP from a peer into one buffer: its own, or for a message that is too
+// large for it one of a pool.
 type connection struct {
 	net.Conn
+	ctx    context.Context
+	pool   *Pool
 	stop   func() bool // ends the watch over the context
 	sender *zmq4.Conn  // writes commands; nil before the handshake
 
-	buf        []byte
+	own        []byte
+	buf        []byte        // own, or borrowed
+	borrowed   time.Time     // since when; zero while buf is own
 	start, end int           // what was read and not yet consumed
 	at         time.Time     // when buf was last filled
 	took       time.Duration // the time between the last two reads
@@ -58,17 +65,19 @@ type connection struct {
 }
 
 // newConnection owns c and closes it when the context is done.
-func newConnection(ctx context.Context, c net.Conn) *connection {
+func newConnection(ctx context.Context, c net.Conn, o Options) *connection {
+	own := make([]byte, o.BufferSize)
 	return &connection{
-		Conn: c,
+		Conn: c, ctx: ctx, pool: o.Pool, own: own, buf: own,
 		// Close is the only way to wake a read; its error is that of the read.
 		stop: context.AfterFunc(ctx, func() { _ = c.Close() }),
-		buf:  make([]byte, bufferSize),
 	}
 }
 
 func (c *connection) close() {
 	c.stop()
+	c.start = c.end // what is left nobody wants
+	c.giveBack()
 	// The connection is done with; whether the peer learns of it properly changes nothing.
 	_ = c.Conn.Close()
 }
@@ -85,24 +94,74 @@ func (c *connection) need(n int) error {
 
 // fill reads once, after it has made room for n bytes from start.
 func (c *connection) fill(n int) error {
-	switch {
-	case c.start == c.end:
+	if c.start == c.end {
 		c.start, c.end = 0, 0
-		if len(c.buf) > bufferSize && n <= bufferSize {
-			c.buf = make([]byte, bufferSize) // a rare giant need not stay
+	}
+	if n <= len(c.own) {
+		c.giveBack()
+	}
+	switch {
+	case n > len(c.buf):
+		if err := c.grow(n); err != nil {
+			return err
 		}
 	case c.start+n > len(c.buf):
 		c.end = copy(c.buf, c.buf[c.start:c.end])
 		c.start = 0
 	}
-	if n > len(c.buf) {
-		grown := make([]byte, max(n, min(2*len(c.buf), maxBuffered)))
-		c.end = copy(grown, c.buf[c.start:c.end])
-		c.start, c.buf = 0, grown
+	room := c.buf[c.end:]
+	if c.isBorrowed() {
+		room = c.buf[c.end : c.start+n] // nothing of the next message, so that it can be given back
 	}
-	read, err := c.read(c.buf[c.end:])
+	read, err := c.read(room)
 	c.end += read
 	return err
+}
+
+func (c *connection) isBorrowed() bool { return !c.borrowed.IsZero() }
+
+// grow moves to a buffer of the pool in which there is room for n bytes.
+func (c *connection) grow(n int) error {
+	large := c.buf
+	if !c.isBorrowed() {
+		var err error
+		if large, err = c.pool.borrow(c.ctx); err != nil {
+			return err
+		}
+		c.borrowed = time.Now()
+	}
+	if len(large) < n {
+		large = make([]byte, largeSize(n))
+	}
+	c.end = copy(large, c.buf[c.start:c.end])
+	c.start, c.buf = 0, large
+	return c.SetReadDeadline(c.deadline(c.borrowed))
+}
+
+// giveBack moves back to the connection's own buffer when what is left has room there.
+func (c *connection) giveBack() {
+	if !c.isBorrowed() || c.end-c.start > len(c.own) {
+		return
+	}
+	large := c.buf
+	c.end = copy(c.own, large[c.start:c.end])
+	c.start, c.buf, c.borrowed = 0, c.own, time.Time{}
+	c.pool.giveBack(large)
+}
+
+// deadline returns when read is to look at what it waits for.
+func (c *connection) deadline(now time.Time) time.Time {
+	at := c.idle(now)
+	if hold := now.Add(holdFor); c.isBorrowed() && (at.IsZero() || hold.Before(at)) {
+		return hold
+	}
+	return at
+}
+
+// overdue tells whether to give up the message that is being read, for those who wait for
+// its buffer.
+func (c *connection) overdue(now time.Time) bool {
+	return c.isBorrowed() && now.Sub(c.borrowed) >= holdFor && c.pool.wanted()
 }
 
 // gather is how long messages may gather in the kernel. At thousands a second, waking for
@@ -137,7 +196,10 @@ func (c *connection) read(p []byte) (int, error) {
 		case n > 0:
 			return n, nil // an error comes again
 		case errors.Is(err, os.ErrDeadlineExceeded) && c.idle != nil:
-			if err := c.SetReadDeadline(c.idle(c.at)); err != nil {
+			if c.overdue(now) {
+				return 0, errTaken
+			}
+			if err := c.SetReadDeadline(c.deadline(now)); err != nil {
 				return 0, err
 			}
 		case err != nil:
@@ -156,12 +218,15 @@ var (
 )
 
 // next returns the next message. A refusal comes instead of frames when the message was
-// skipped, or with an error when it could not be skipped.
-func (c *connection) next() (frames [][]byte, refusal *wire.RejectError, err error) {
+// skipped, or with an error when it could not be skipped: a *[wire.RejectError], or errTaken.
+func (c *connection) next() (frames [][]byte, refusal, err error) {
 	m := message{c: c}
 	c.spans = c.spans[:0]
 	for more := true; more; {
 		if more, err = m.frame(); err != nil {
+			if m.spared && m.within() {
+				return nil, nil, m.ended(err) // it never came whole
+			}
 			return nil, m.refusal(), m.ended(err)
 		}
 	}
@@ -185,7 +250,9 @@ type message struct {
 	count   int    // frames
 	total   uint64 // bytes of frames, headers included, kept or skipped
 	skipped bool   // nothing is kept
+	spared  bool   // because there was no buffer for it, or it was not worth one
 	largest uint64 // the largest frame
+	second  uint64 // the size of the second frame
 	begun   bool   // some byte of it has come
 	whole   bool   // all of its frames have
 }
@@ -202,6 +269,13 @@ func (m *message) frame() (more bool, err error) {
 	m.count++
 	m.total += uint64(h.length) + min(h.size, 1<<62)
 	m.largest = max(m.largest, h.size)
+	if m.count == sequenceFrame {
+		m.second = h.size
+	}
+	if !m.skipped && m.futile(h) {
+		m.spared = true
+		m.skip()
+	}
 	if h.size > wire.MaxFrame || m.count > maxKept || m.total > maxBuffered {
 		m.skip()
 	}
@@ -211,6 +285,24 @@ func (m *message) frame() (more bool, err error) {
 		err = m.keep(h)
 	}
 	return h.flags&flagMore != 0, err
+}
+
+// The sequence is the second frame, and has 8 bytes.
+const sequenceFrame, sequenceSize = 2, 8
+
+// futile tells whether a frame that needs a buffer of the pool is not worth one, since the
+// message is refused whatever else is in it.
+func (m *message) futile(h header) bool {
+	if uint64(m.size+h.length)+h.size <= uint64(len(m.c.own)) {
+		return false
+	}
+	last := h.flags&flagMore == 0
+	return m.count > wire.FrameCount || last != (m.count == wire.FrameCount) || m.count == sequenceFrame && h.size != sequenceSize
+}
+
+// within tells whether the message may be one of three frames that are not too large.
+func (m *message) within() bool {
+	return m.count <= wire.FrameCount && m.largest <= wire.MaxFrame
 }
 
 // header is a frame's first bytes.
@@ -223,7 +315,7 @@ type header struct {
 // header reads the next frame's header without consuming it.
 func (m *message) header() (h header, err error) {
 	c := m.c
-	if err := c.need(m.size + 2); err != nil {
+	if err := m.need(2); err != nil {
 		m.begun = m.count > 0 || c.end > c.start
 		return h, err
 	}
@@ -235,7 +327,7 @@ func (m *message) header() (h header, err error) {
 	}
 	if h.flags&flagLong != 0 {
 		h.length = 9
-		if err := c.need(m.size + 9); err != nil {
+		if err := m.need(9); err != nil {
 			return h, err
 		}
 		h.size = binary.BigEndian.Uint64(c.buf[c.start+m.size+1:])
@@ -243,11 +335,27 @@ func (m *message) header() (h header, err error) {
 	return h, nil
 }
 
+// need makes n bytes behind what is kept available. When there is no buffer for so many,
+// what is kept is given up for them.
+func (m *message) need(n int) error {
+	err := m.c.need(m.size + n)
+	if errors.Is(err, errTaken) {
+		m.spared = true
+		m.skip()
+		err = m.c.need(n)
+	}
+	return err
+}
+
 // keep buffers a frame.
 func (m *message) keep(h header) error {
 	from := m.size + h.length
 	to := from + int(h.size)
-	if err := m.c.need(to); err != nil {
+	if err := m.c.need(to); errors.Is(err, errTaken) {
+		m.spared = true
+		m.skip()
+		return m.discard(h)
+	} else if err != nil {
 		return err
 	}
 	m.c.spans = append(m.c.spans, span{from, to})
@@ -261,6 +369,7 @@ func (m *message) skip() {
 		m.skipped = true
 		m.c.start += m.size
 		m.size = 0
+		m.c.giveBack()
 	}
 }
 
@@ -294,11 +403,11 @@ func (m *message) command(h header) error {
 		return errCommand
 	}
 	c := m.c
-	from := m.size + h.length
-	to := from + int(h.size)
-	if err := c.need(to); err != nil {
+	if err := m.need(h.length + int(h.size)); err != nil {
 		return err
 	}
+	from := m.size + h.length
+	to := from + int(h.size)
 	m.total += uint64(to - m.size)
 	if m.total > maxBuffered {
 		m.skip() // or a message full of commands would grow for ever
@@ -314,9 +423,10 @@ func (m *message) command(h header) error {
 	return err
 }
 
-// refusal says why the message was not kept. The number of frames comes first, as in
-// [wire.Decoder.Decode]; of a message that was not read to its end it may still be right.
-func (m *message) refusal() *wire.RejectError {
+// refusal says why the message was not kept. The order is that of [wire.Decoder.Decode], so
+// the number of frames comes first; that of a message which was not read to its end may
+// still be right.
+func (m *message) refusal() error {
 	fits := m.count == wire.FrameCount || m.count < wire.FrameCount && !m.whole
 	switch {
 	case !m.skipped:
@@ -324,6 +434,11 @@ func (m *message) refusal() *wire.RejectError {
 	case m.largest > wire.MaxFrame && fits:
 		return &wire.RejectError{Reason: wire.TooLarge,
 			Message: fmt.Sprintf("a frame has %d bytes; at most %d are read", m.largest, wire.MaxFrame)}
+	case m.count == wire.FrameCount && m.second != sequenceSize:
+		return &wire.RejectError{Reason: wire.Sequence,
+			Message: fmt.Sprintf("the sequence frame has %d bytes instead of %d", m.second, sequenceSize)}
+	case fits && m.spared:
+		return errTaken
 	}
 	more := " or more"
 	if m.whole {

@@ -31,9 +31,12 @@ const (
 	// Refused: a message was not handed on, since its size or the number of its frames is
 	// beyond what is buffered. Err is a *[wire.RejectError] with the reason to count.
 	Refused
+	// Crowded: a large message was read over, since the buffers of the [Pool] were taken, or
+	// wanted by others while it did not become complete. Nothing is known to be wrong with it.
+	Crowded
 )
 
-var kindNames = [...]string{"connected", "failed", "disconnected", "silent", "recovered", "refused"}
+var kindNames = [...]string{"connected", "failed", "disconnected", "silent", "recovered", "refused", "crowded"}
 
 // String returns the kind's name in lower case.
 func (k Kind) String() string {
@@ -49,7 +52,7 @@ type Event struct {
 	Endpoint Endpoint
 	At       time.Time
 	Address  string        // the address that is or was connected
-	Err      error         // of Failed, Disconnected and Refused; of Silent without a connection
+	Err      error         // of Failed, Disconnected, Refused and Crowded; of Silent without a connection
 	Cause    string        // of Silent: likely causes, as a sentence for people
 	For      time.Duration // of Silent and Disconnected
 	RetryIn  time.Duration // of Failed and Disconnected

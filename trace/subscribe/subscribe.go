@@ -19,10 +19,14 @@
 //
 // # What a peer can do
 //
-// It cannot make memory grow beyond a few MiB, keep a descriptor or a goroutine, end the
-// subscription, or cause more than some connections a second. A frame above
-// [wire.MaxFrame] is skipped without being buffered, up to a bound; beyond it the
-// connection is dropped.
+// It cannot make memory grow, keep a descriptor or a goroutine, end the subscription, or
+// cause more than some connections a second. A connection has a buffer of its own of 32
+// KiB, which is all that it has for the usual messages. A message that is larger is read
+// into one that is borrowed from a [Pool], and its peers have no more than the pool,
+// however many they are: a message that gets no buffer, or keeps one from others, is read
+// over and told as [Crowded]. One that must be refused whatever comes, for a frame above
+// [wire.MaxFrame] or since its frames are not the three that a message has, is skipped
+// without being buffered, up to a bound; beyond it the connection is dropped.
 package subscribe
 
 import (
@@ -51,6 +55,12 @@ type Options struct {
 	ConnectTimeout time.Duration
 	// SilentAfter is the silence that is reported: 3 s, since publishers send once a second.
 	SilentAfter time.Duration
+	// BufferSize is what a connection keeps for messages, in bytes: 32 KiB, some 50 messages a
+	// system call, and at least [MinBuffer].
+	BufferSize int
+	// Pool has the buffers for messages that are larger; nil makes one of one buffer.
+	// Subscriptions that share a pool share its bound of memory.
+	Pool *Pool
 	// Dial replaces the network, for tests. The network is tcp or unix.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -71,6 +81,13 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Dial == nil {
 		o.Dial = dial
+	}
+	if o.BufferSize == 0 {
+		o.BufferSize = 32 << 10
+	}
+	o.BufferSize = max(o.BufferSize, MinBuffer)
+	if o.Pool == nil {
+		o.Pool = NewPool(1)
 	}
 	return o
 }
@@ -163,7 +180,7 @@ func (s *subscription) open(ctx context.Context, t target) (*connection, error) 
 		_ = raw.Close() // nobody is at its other end
 		return nil, fmt.Errorf("%s: %w", t.shown, errSelf)
 	}
-	c := newConnection(ctx, raw)
+	c := newConnection(ctx, raw, s.Options)
 	if err := c.handshake(time.Now().Add(s.ConnectTimeout)); err != nil {
 		c.close()
 		return nil, fmt.Errorf("%s: %w", t.shown, err)
@@ -215,7 +232,7 @@ func (s *subscription) messages(c *connection) (n int, err error) {
 	for {
 		frames, refusal, err := c.next()
 		if refusal != nil {
-			s.emit(Event{Kind: Refused, Err: refusal, At: c.at})
+			s.refuse(refusal, c.at)
 		}
 		if err != nil {
 			return n, err
@@ -231,6 +248,15 @@ func (s *subscription) messages(c *connection) (n int, err error) {
 			s.OnMessage(frames, c.at)
 		}
 	}
+}
+
+// refuse tells of a message that is not handed on.
+func (s *subscription) refuse(why error, at time.Time) {
+	kind := Refused
+	if errors.Is(why, errTaken) {
+		kind = Crowded
+	}
+	s.emit(Event{Kind: kind, Err: why, At: at})
 }
 
 // listen sets the deadline after which a connection counts as silent. It is not moved by

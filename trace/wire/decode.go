@@ -15,9 +15,18 @@ import (
 type Decoder struct {
 	last    value    // the value read last
 	problem problem  // the first version or field problem of the payload
-	keys    [][]byte // unknown keys of the open maps
+	whole   []byte   // the payload
+	keys    []keyAt  // unknown keys of the open maps
+	deepest int      // nesting that is read on this stack
 	ids     interned // worker ids
 }
+
+// keyAt is a key as its place in the payload. A payload has room for half a million of
+// them; as slices they would take three times as much.
+type keyAt struct{ from, to uint32 }
+
+// keptKeys is for how many keys memory is kept between payloads.
+const keptKeys = 256
 
 // problem is a broken rule that is reported only once the whole payload has turned out to
 // be decodable, because msgpack comes before version and field.
@@ -72,9 +81,40 @@ func checkFrames(frames [][]byte) error {
 	return nil
 }
 
+// shallow is the nesting of payloads that are decoded on the caller's stack: one more than
+// lists in a load need.
+const shallow = 4
+
 // payload decodes and judges the third frame.
-func (d *Decoder) payload(f *FPM, dst, b []byte) ([]byte, error) {
-	d.problem, d.keys = problem{}, d.keys[:0]
+func (d *Decoder) payload(f *FPM, dst, b []byte) (out []byte, err error) {
+	d.whole = b
+	if out, err = d.judge(f, dst, b, shallow); err == errDeeper {
+		out, err = d.deep(f, dst, b)
+	}
+	d.tidy()
+	return out, err
+}
+
+// deep is judge on a stack of its own. A stack that has grown stays so for long: one that
+// has been 100 levels deep has 128 KiB, and there may be a thousand endpoints.
+func (d *Decoder) deep(f *FPM, dst, b []byte) (out []byte, err error) {
+	var fpm FPM
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		out, err = d.judge(&fpm, dst, b, MaxDepth)
+	}()
+	<-done
+	*f = fpm
+	return out, err
+}
+
+// errDeeper is the error of a payload that is nested deeper than the caller's stack is for.
+var errDeeper = errors.New("nested deeper")
+
+// judge decodes and judges a payload nested to so many levels.
+func (d *Decoder) judge(f *FPM, dst, b []byte, deepest int) ([]byte, error) {
+	d.problem, d.keys, d.deepest = problem{}, d.keys[:0], deepest
 	if len(b) == 0 {
 		return dst, reject(MessagePack, "the payload is empty")
 	}
@@ -101,10 +141,19 @@ func (d *Decoder) payload(f *FPM, dst, b []byte) ([]byte, error) {
 	return dst, nil
 }
 
+// tidy forgets the payload, and memory that few payloads need.
+func (d *Decoder) tidy() {
+	if d.whole = nil; cap(d.keys) > keptKeys {
+		d.keys = nil
+	}
+}
+
 // asReject makes a refusal of an error of msgp's readers.
 func asReject(err error) error {
 	var own *RejectError
 	switch {
+	case err == errDeeper:
+		return err
 	case errors.As(err, &own):
 		return own
 	case errors.Is(err, msgp.ErrShortBytes):
@@ -129,8 +178,8 @@ func (d *Decoder) value(dst, b []byte, depth int) (out, rest []byte, err error) 
 }
 
 func (d *Decoder) array(dst, b []byte, depth int) (out, rest []byte, err error) {
-	if depth > MaxDepth {
-		return dst, b, errDepth
+	if depth > d.deepest {
+		return dst, b, d.tooDeep()
 	}
 	n, b, err := msgp.ReadArrayHeaderBytes(b)
 	if err != nil {
@@ -153,11 +202,18 @@ func (d *Decoder) array(dst, b []byte, depth int) (out, rest []byte, err error) 
 	return append(dst, ']'), b, nil
 }
 
+func (d *Decoder) tooDeep() error {
+	if d.deepest < MaxDepth {
+		return errDeeper
+	}
+	return errDepth
+}
+
 // object reads a map. With a schema its known keys are judged; those of a payload go to
 // f, those of a load to l.
 func (d *Decoder) object(dst, b []byte, depth int, s schema, f *FPM, l *Load) (out, rest []byte, err error) {
-	if depth > MaxDepth {
-		return dst, b, errDepth
+	if depth > d.deepest {
+		return dst, b, d.tooDeep()
 	}
 	n, b, err := msgp.ReadMapHeaderBytes(b)
 	if err != nil {
@@ -248,7 +304,8 @@ func (d *Decoder) key(m *members, dst, b []byte) (at field, out, rest []byte, er
 		return -1, dst, b, err
 	}
 	if at = m.schema.find(name); at < 0 {
-		d.keys = append(d.keys, name)
+		to := len(d.whole) - len(rest)
+		d.keys = append(d.keys, keyAt{uint32(to - len(name)), uint32(to)})
 	}
 	return at, append(dst, ':'), rest, nil
 }
@@ -261,14 +318,16 @@ func (d *Decoder) closeKeys(base int) error {
 		return nil
 	}
 	// Sorted, for a hostile payload has room for half a million keys.
-	slices.SortFunc(keys, bytes.Compare)
+	slices.SortFunc(keys, func(x, y keyAt) int { return bytes.Compare(d.text(x), d.text(y)) })
 	for i := range keys[1:] {
-		if bytes.Equal(keys[i], keys[i+1]) {
-			return reject(MessagePack, "the key %.64q comes twice", keys[i])
+		if key := d.text(keys[i]); bytes.Equal(key, d.text(keys[i+1])) {
+			return reject(MessagePack, "the key %.64q comes twice", key)
 		}
 	}
 	return nil
 }
+
+func (d *Decoder) text(k keyAt) []byte { return d.whole[k.from:k.to] }
 
 // field reads the value of a known key and judges it.
 func (d *Decoder) field(m *members, at field, dst, b []byte, depth int) (out, rest []byte, err error) {
@@ -346,10 +405,11 @@ func (d *Decoder) missing(m *members) {
 	}
 }
 
-// Bounds of the intern table: what a fleet needs, and what a hostile peer may cost.
+// Bounds of the intern table. A publisher has one worker id, or a few in turn; a hostile one
+// must not cost more than some kilobytes, for there may be a thousand.
 const (
-	maxInterned   = 4096
-	maxInternedID = 256
+	maxInterned   = 32
+	maxInternedID = 64
 )
 
 // interned keeps the worker ids that were seen, so that equal ids share one string.
