@@ -95,7 +95,8 @@ func TestDiskFullForGood(t *testing.T) {
 		total += s.w.Buffered()
 	}
 	c := b.Snapshot().Totals
-	if total != b.writer.buffered || total < batchBytes/2 || c.DiskDrops == 0 || c.Written != 0 || c.QueueDrops != 0 {
+	// What is given up is the whole of a batch, and buffers are larger than what is in them.
+	if total != b.writer.buffered || total < batchBytes/3 || c.DiskDrops == 0 || c.Written != 0 || c.QueueDrops != 0 {
 		t.Errorf("%d bytes wait, %d are told; %+v", total, b.writer.buffered, c)
 	}
 	disk.set(nil, nil)
