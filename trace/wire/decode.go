@@ -19,6 +19,8 @@ type Decoder struct {
 	keys    []keyAt  // unknown keys of the open maps
 	deepest int      // nesting that is read on this stack
 	ids     interned // worker ids
+	usual   worker   // of the message before
+	floats  recent   // their text
 }
 
 // keyAt is a key as its place in the payload. A payload has room for half a million of
@@ -173,7 +175,7 @@ func (d *Decoder) value(dst, b []byte, depth int) (out, rest []byte, err error) 
 	case msgp.ArrayType:
 		return d.array(dst, b, depth+1)
 	default:
-		return d.last.scalar(dst, b, t)
+		return d.last.scalar(&d.floats, dst, b, t)
 	}
 }
 
@@ -224,7 +226,14 @@ func (d *Decoder) object(dst, b []byte, depth int, s schema, f *FPM, l *Load) (o
 	}
 	m := members{schema: s, f: f, l: l, base: len(d.keys)}
 	dst = append(dst, '{')
-	for i := range n {
+	first := uint32(0)
+	if f != nil && n >= uint32(scheduled) {
+		if out, rest, ok := d.usualHead(f, dst, b); ok {
+			dst, b, first = out, rest, uint32(scheduled)
+			m.next, m.seen = scheduled, 1<<scheduled-1
+		}
+	}
+	for i := first; i < n; i++ {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -340,7 +349,7 @@ func (d *Decoder) field(m *members, at field, dst, b []byte, depth int) (out, re
 			return out, rest, nil
 		}
 	}
-	start := len(dst)
+	start, packed := len(dst), b
 	if dst, b, err = d.value(dst, b, depth); err != nil {
 		return dst, b, err
 	}
@@ -353,6 +362,7 @@ func (d *Decoder) field(m *members, at field, dst, b []byte, depth int) (out, re
 		m.l.set(at, &d.last)
 	case at == workerID:
 		m.f.WorkerID = d.ids.get(d.last.s)
+		d.usual.note(m.f.WorkerID, packed[:len(packed)-len(b)], dst[start:])
 	default:
 		m.f.set(at, &d.last)
 	}
@@ -364,7 +374,7 @@ func (d *Decoder) load(f *FPM, at field, dst, b []byte, depth int) (out, rest []
 	if at == queued {
 		form, l = &usualQueued, &f.Queued
 	}
-	if out, rest, ok := usualLoad(dst, b, form, l); ok {
+	if out, rest, ok := usualLoad(&d.floats, dst, b, form, l); ok {
 		return out, rest, nil
 	}
 	*l = Load{} // as far as it was read

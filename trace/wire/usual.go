@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"strconv"
@@ -44,7 +45,7 @@ var usualScheduled, usualQueued = formOf(scheduledSchema), formOf(queuedSchema)
 // other, in their order, with values that keep their rules. Nearly every load is of that
 // form, and needs none of what the general way keeps track of; that is two fifths of the
 // time of a message. For any other it returns false, and nothing is read.
-func usualLoad(dst, b []byte, form *usualForm, l *Load) (out, rest []byte, ok bool) {
+func usualLoad(r *recent, dst, b []byte, form *usualForm, l *Load) (out, rest []byte, ok bool) {
 	if len(b) == 0 || b[0] != form.header {
 		return dst, b, false
 	}
@@ -71,9 +72,59 @@ func usualLoad(dst, b []byte, form *usualForm, l *Load) (out, rest []byte, ok bo
 			return dst[:start], from, false
 		}
 		l.setMeasure(k.at, f)
-		dst, b = appendFloat(dst, f), b[9:]
+		dst, b = r.appendFloat(dst, f), b[9:]
 	}
 	return append(dst, '}'), b, true
+}
+
+// worker is a worker id as it was packed, and as JSON.
+type worker struct {
+	id           string
+	packed, json []byte
+}
+
+// note keeps an id for the next message, unless it is too long.
+func (w *worker) note(id string, packed, json []byte) {
+	if len(id) <= maxInternedID {
+		w.id, w.packed, w.json = id, append(w.packed[:0], packed...), append(w.json[:0], json...)
+	}
+}
+
+// usualHead reads the keys before the loads in the form in which publishers pack them, of
+// the worker of the message before. For any other it returns false, and nothing is read.
+func (d *Decoder) usualHead(f *FPM, dst, b []byte) (out, rest []byte, ok bool) {
+	const begin, rank, counter, time = "\xa7version\x01\xa9worker_id", "\xa7dp_rank", "\xaacounter_id", "\xa9wall_time"
+	worker := &d.usual
+	if len(worker.packed) == 0 || !hasPrefix(b, begin) || !bytes.HasPrefix(b[len(begin):], worker.packed) {
+		return dst, b, false
+	}
+	out = append(append(dst, `"version":1,"worker_id":`...), worker.json...)
+	rest = b[len(begin)+len(worker.packed):]
+	var numbers [2]uint64
+	for i, key := range [2]usualKey{{packed: rank, json: `,"dp_rank":`}, {packed: counter, json: `,"counter_id":`}} {
+		if !hasPrefix(rest, key.packed) || len(rest) == len(key.packed) {
+			return dst, b, false
+		}
+		u, size := usualCount(rest[len(key.packed):])
+		if size == 0 || u > math.MaxInt64 {
+			return dst, b, false
+		}
+		numbers[i], rest = u, rest[len(key.packed)+size:]
+		out = appendCount(append(out, key.json...), u)
+	}
+	if !hasPrefix(rest, time) {
+		return dst, b, false
+	}
+	v, ok := usualMeasure(rest[len(time):])
+	if !ok {
+		return dst, b, false
+	}
+	f.WorkerID, f.DPRank, f.CounterID, f.WallTime = worker.id, int64(numbers[0]), int64(numbers[1]), v
+	return d.floats.appendFloat(append(out, `,"wall_time":`...), v), rest[len(time)+9:], true
+}
+
+func hasPrefix(b []byte, prefix string) bool {
+	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
 }
 
 // usualNumber reads a number of the payload's own in the form in which publishers pack it,
@@ -98,7 +149,7 @@ func (d *Decoder) usualNumber(f *FPM, at field, r rule, dst, b []byte) (out, res
 		}
 		d.last.kind, d.last.f = kindFloat, v
 		f.set(at, &d.last)
-		return appendFloat(dst, v), b[9:], true
+		return d.floats.appendFloat(dst, v), b[9:], true
 	default:
 		return dst, b, false
 	}

@@ -74,12 +74,12 @@ var (
 )
 
 // scalar reads a value that is no map and no array into v and appends it as JSON.
-func (v *value) scalar(dst, b []byte, t msgp.Type) (out, rest []byte, err error) {
+func (v *value) scalar(r *recent, dst, b []byte, t msgp.Type) (out, rest []byte, err error) {
 	switch t {
 	case msgp.IntType, msgp.UintType:
 		return v.integer(dst, b)
 	case msgp.Float64Type, msgp.Float32Type:
-		return v.float(dst, b)
+		return v.float(r, dst, b)
 	case msgp.StrType:
 		v.kind = kindString
 		if v.s, rest, err = msgp.ReadStringZC(b); err != nil {
@@ -130,7 +130,7 @@ func (v *value) integer(dst, b []byte) (out, rest []byte, err error) {
 // may not hold.
 const leadUint64 = 0xcf
 
-func (v *value) float(dst, b []byte) (out, rest []byte, err error) {
+func (v *value) float(r *recent, dst, b []byte) (out, rest []byte, err error) {
 	v.kind = kindFloat
 	if v.f, rest, err = msgp.ReadFloat64Bytes(b); err != nil {
 		return dst, b, err
@@ -138,16 +138,35 @@ func (v *value) float(dst, b []byte) (out, rest []byte, err error) {
 	if v.f-v.f != 0 {
 		return dst, b, errNotFinite
 	}
-	return appendFloat(dst, v.f), rest, nil
+	return r.appendFloat(dst, v.f), rest, nil
 }
 
 // appendFloat appends a finite float as pyjson does, with a short way for the most common
-// value: idle fields and whole numbers.
-func appendFloat(dst []byte, f float64) []byte {
-	if math.Float64bits(f) == 0 {
+// value: idle fields.
+func (r *recent) appendFloat(dst []byte, f float64) []byte {
+	u := math.Float64bits(f)
+	if u == 0 {
 		return append(dst, "0.0"...)
 	}
-	return pyjson.AppendFloat(dst, f)
+	const odd = 0x9e3779b97f4a7c15
+	known := &r[u*odd>>(64-recentBits)]
+	if known.bits != u {
+		known.bits = u
+		known.size = uint8(len(pyjson.AppendFloat(known.text[:0], f)))
+	}
+	return append(dst, known.text[:known.size]...)
+}
+
+// recentBits is the logarithm of the number of floats whose text is remembered.
+const recentBits = 5
+
+// recent is floats that were printed lately, by a hash of them. Printing one costs as much
+// as five comparisons with what was printed, and the variances of a queue stay the same
+// until something enters or leaves it.
+type recent [1 << recentBits]struct {
+	bits uint64 // 0 when there is none
+	size uint8
+	text [31]byte // the longest have 25 characters
 }
 
 // appendString appends s as a JSON string. Only what JSON demands is escaped: HTML's
