@@ -23,6 +23,7 @@ type series struct {
 	keep    int           // files that are kept at most
 	used    time.Duration // when the last row came
 	denied  time.Duration // when passing errors began, and 1; 0 when the last attempt had none
+	settled segment.Stats // the counts up to which the streams know what became of their rows
 
 	// What earlier writers of this producer's files left behind, which were closed since
 	// nothing came for long.
@@ -54,10 +55,14 @@ func (s *series) append(row []byte, of *stream) error {
 	} else {
 		s.runs = append(s.runs, run{of, 1})
 	}
-	before := s.w.Stats()
+	buffered := s.w.Buffered()
 	err := s.w.Append(row)
-	s.settle(before)
-	if err != nil || s.w.Stats().Members != before.Members {
+	if err == nil && s.w.Buffered() == buffered+len(row) {
+		return nil // nothing has left the batch, as for nearly every row
+	}
+	members := s.settled.Members
+	s.settle()
+	if err != nil || s.settled.Members != members {
 		s.failing = err != nil
 	}
 	return err
@@ -65,25 +70,22 @@ func (s *series) append(row []byte, of *stream) error {
 
 // flush writes the batch.
 func (s *series) flush() error {
-	before := s.w.Stats()
 	err := s.w.Flush()
-	s.settle(before)
+	s.settle()
 	s.failing = err != nil
 	return err
 }
 
 // dropOldest gives up the oldest part of the batch.
 func (s *series) dropOldest() {
-	before := s.w.Stats()
 	s.w.DropOldest()
-	s.settle(before)
+	s.settle()
 }
 
 // close writes the batch and closes the files. What cannot be written is lost.
 func (s *series) close() error {
-	before := s.w.Stats()
 	err := s.w.Close()
-	s.settle(before)
+	s.settle()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
@@ -117,14 +119,15 @@ func (s *series) past() (stats segment.Stats, closed bool) {
 	return s.public, s.closed && s.disabled == ""
 }
 
-// settle tells the streams what became of their rows since the counts were as before.
+// settle tells the streams what became of their rows since it last did.
 // Rows leave a batch at its beginning; one step either gives rows up or writes some first
 // and gives up the rest, when the files are closed.
-func (s *series) settle(before segment.Stats) {
-	after := s.w.Stats()
+func (s *series) settle() {
+	before, after := s.settled, s.w.Stats()
 	if after == before {
 		return
 	}
+	s.settled = after
 	s.leave(after.Rows-before.Rows, true)
 	s.leave(after.LostRows-before.LostRows, false)
 	s.mu.Lock()

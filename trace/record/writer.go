@@ -50,6 +50,7 @@ type writer struct {
 	done  [][]byte // buffers of entries that are done with
 
 	series   map[string]*series
+	latest   *series       // of the row before, if it is open
 	buffered int           // bytes of all batches
 	memory   int           // of their buffers
 	most     int           // of memory
@@ -274,6 +275,9 @@ func (w *writer) makeRoom(bytes int) {
 
 // of returns the files of a stream.
 func (w *writer) of(of *stream) *series {
+	if w.latest != nil && w.latest.name == of.series {
+		return w.latest
+	}
 	s := w.series[of.series]
 	if s == nil {
 		if len(w.series) >= w.maxOpen {
@@ -283,6 +287,7 @@ func (w *writer) of(of *stream) *series {
 		w.series[of.series] = s
 		w.r.publish(s)
 	}
+	w.latest = s
 	return s
 }
 
@@ -402,6 +407,7 @@ func (w *writer) closeIdle(then time.Duration) {
 			w.holds(s, before)
 			w.tell(s, false) // nothing of it waits
 			delete(w.series, name)
+			w.latest = nil
 		}
 	}
 }
