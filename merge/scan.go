@@ -336,7 +336,7 @@ func (sc *scanner) compareGroups(l *list) error {
 	err := jsonspan.EachPair(a, b, func(i int, spanA, spanB jsonstream.Span) error {
 		d, err := sc.compare.Values(ref.src, spanA, sc.f.src, spanB)
 		if d != nil {
-			scope := sc.scope.Of(int64(sc.r.groups.ids.at(i)))
+			scope := sc.scope.Of(int64(sc.r.groups.ids.At(i)))
 			sc.differs(scope, ref.src, finding.GroupDiffers, "/iteration_groups/"+strconv.Itoa(i), d, sc.than)
 		}
 		return err
