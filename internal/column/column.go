@@ -12,7 +12,8 @@ import "math/bits"
 
 const chunkSize = 1 << 10
 
-// Column is a long list.
+// Column is a long list. Until it is one, it takes no more room than a slice: there can be
+// one for each rank.
 type Column[T any] struct {
 	chunks [][]T
 	n      int
@@ -20,6 +21,14 @@ type Column[T any] struct {
 
 // Add adds an entry.
 func (c *Column[T]) Add(v T) {
+	if c.n < chunkSize {
+		if c.chunks == nil {
+			c.chunks = make([][]T, 1)
+		}
+		c.chunks[0] = append(c.chunks[0][:c.n], v)
+		c.n++
+		return
+	}
 	if c.n%chunkSize == 0 && c.n/chunkSize == len(c.chunks) {
 		c.chunks = append(c.chunks, make([]T, chunkSize))
 	}
