@@ -201,8 +201,16 @@ func (s *starts) add(v int) {
 
 func (s *starts) at(i int) int {
 	v := s.base.At(i / startsBase)
-	for j := i - i%startsBase + 1; j <= i; j++ {
-		v += int64(s.more.At(j))
+	if i%startsBase == 0 {
+		return int(v)
+	}
+	from, _ := s.more.Rank(i - i%startsBase + 1)
+	to, last := s.more.Rank(i)
+	if last {
+		to++
+	}
+	for ; from < to; from++ {
+		v += int64(s.more.Nth(from))
 	}
 	return int(v)
 }

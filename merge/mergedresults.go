@@ -100,22 +100,24 @@ func (x *flatResult) member(s *jsonstream.Scanner, name []byte) (err error) {
 
 // keepFlat judges what an entry says by itself, and indexes it.
 func (c *mergedCheck) keepFlat(i int, x *flatResult) {
-	const rule = finding.MergedResults
-	id, rank, at := int32(0), int32(-1), resultPointer(i, "")
+	id, rank := int32(0), int32(-1)
+	report := func(scope finding.Scope, tail string, f jsonstream.Field, parent int64, message, expected string) {
+		scope.EitherLate(finding.MergedResults, tail, f.Present(), f.Offset, parent, message, func() (string, string) { return resultPointer(i, tail), expected })
+	}
 	switch {
 	case !x.object:
-		c.scope.Broken(rule, at, x.off, "the result is not an object", "an object")
+		report(c.scope, "", jsonstream.Field{Kind: 'n', Offset: x.off}, x.off, "the result is not an object", "an object")
 	case x.point.Kind != '{':
-		c.scope.Either(rule, at+"/point", x.point.Present(), x.point.Offset, x.off, "the result has no point object", "an object")
+		report(c.scope, "/point", x.point, x.off, "the result has no point object", "an object")
 	case !x.id.Whole || x.id.Int < 1 || x.id.Int >= math.MaxInt32:
-		c.scope.Either(rule, at+"/point/benchmark_id", x.id.Present(), x.id.Offset, x.point.Offset, "the point's benchmark_id is no benchmark id", "an integer of at least 1")
+		report(c.scope, "/point/benchmark_id", x.id, x.point.Offset, "the point's benchmark_id is no benchmark id", "an integer of at least 1")
 	case !x.rank.Whole || x.rank.Int < 0 || x.rank.Int >= MaxDPSize:
-		c.scope.Of(x.id.Int).Either(rule, at+"/point/dp_rank", x.rank.Present(), x.rank.Offset, x.point.Offset, "the point's dp_rank is no rank", "a global rank")
+		report(c.scope.Of(x.id.Int), "/point/dp_rank", x.rank, x.point.Offset, "the point's dp_rank is no rank", "a global rank")
 	default:
 		id, rank = int32(x.id.Int), int32(x.rank.Int)
 	}
 	if x.object && x.fpms.Len == 0 {
-		c.scope.Of(int64(id)).Absent(rule, at+"/fpms", x.off, "the result has no FPMs", "the FPMs of the group")
+		report(c.scope.Of(int64(id)), "/fpms", jsonstream.Field{}, x.off, "the result has no FPMs", "the FPMs of the group")
 	}
 	if c.flat.ids.Add(id); id != 0 {
 		c.flat.ranks.Add(rank)

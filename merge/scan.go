@@ -152,7 +152,8 @@ func (sc *scanner) begin() {}
 
 func (sc *scanner) member(name []byte) (err error) {
 	key := string(name)
-	if sc.isReference() {
+	written := sc.isReference() && !sc.r.opt.CheckOnly
+	if written {
 		sc.f.members = append(sc.f.members, member{raw: sc.s.NameLiteral(), name: key})
 	}
 	kind, start := jsonvalue.Kind(sc.s.Peek()), sc.s.NextOffset()
@@ -187,7 +188,7 @@ func (sc *scanner) member(name []byte) (err error) {
 			sc.f.groups = at.Span
 		}
 	}
-	if sc.isReference() {
+	if written {
 		sc.f.members[len(sc.f.members)-1].span = at.Span
 	}
 	return err

@@ -480,8 +480,8 @@ func readTree(parser *jsonvalue.Parser, src io.ReaderAt, span Span) (*jsonvalue.
 }
 
 // maxTreeValues bounds the values of a tree, which take many times the room of their
-// text (input.limit).
-const maxTreeValues = 500_000
+// text (input.limit). The largest sound block names each of 65,536 ranks twice.
+const maxTreeValues = 200_000
 
 func noEOF(err error) error {
 	if err == io.EOF {
