@@ -389,11 +389,13 @@ func (r *groupReader) judgeRankResult(x *rankResult, object bool) {
 		return
 	}
 	if !x.rank.Is(int64(x.at)) || (r.size > 0 && x.at >= r.size) {
-		want := strconv.Itoa(x.at)
-		if r.size > 0 && x.at >= r.size {
-			want = "no rank result beyond rank " + strconv.Itoa(r.size-1)
-		}
-		report(finding.GroupRanks, "/dp_rank", x.rank, x.off, "the rank results are not those of the global ranks in order", want)
+		r.scope().EitherLate(finding.GroupRanks, "/dp_rank", x.rank.Present(), x.rank.Offset, x.off, "the rank results are not those of the global ranks in order",
+			func() (string, string) {
+				if r.size > 0 && x.at >= r.size {
+					return pointer("/dp_rank"), "no rank result beyond rank " + strconv.Itoa(r.size-1)
+				}
+				return pointer("/dp_rank"), strconv.Itoa(x.at)
+			})
 	}
 	switch {
 	case x.list.Kind != '[':

@@ -57,10 +57,15 @@ type list struct {
 func newScanner(r *run) *scanner {
 	return &scanner{
 		r:       r,
-		s:       jsonstream.New(nil, 0, 0, jsonstream.Strict, jsonstream.Limits{}),
+		s:       newWhole(),
 		inner:   jsonstream.New(nil, 0, 0, jsonstream.Trusted, jsonstream.Limits{Window: 64 << 10}),
 		compare: jsonspan.New(),
 	}
+}
+
+// newWhole returns a scanner of whole files.
+func newWhole() *jsonstream.Scanner {
+	return jsonstream.New(nil, 0, 0, jsonstream.Strict, jsonstream.Limits{})
 }
 
 // scan reads a file, applies every rule that needs no other file than the reference's,
@@ -74,7 +79,9 @@ func (sc *scanner) scanAs(f *rankFile, as reading) {
 	var fault *jsonstream.Fault
 	if errors.As(err, &fault) {
 		// What the text is at fault with, and where, is found by a plain read from its
-		// beginning: parts of it may have been jumped over.
+		// beginning: parts of it may have been jumped over. A scanner that has read a million
+		// keys holds them; two would hold twice as much.
+		sc.s = newWhole()
 		lenient, found := jsonstream.Check(f.src, jsonstream.Limits{})
 		switch {
 		case lenient && found == nil:

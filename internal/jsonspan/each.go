@@ -164,17 +164,26 @@ func (l *aligned) common() (head, tail int, err error) {
 	return head, tail, err
 }
 
+// maxAligned is how many elements arrays of different lengths may have for their ends to be
+// paired, too: their places are held for that.
+const maxAligned = 1 << 18
+
 func (c *Comparer) eachElement(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt, sb *jsonstream.Scanner, differs int64, pointer string, yield func(Difference) error) error {
-	_, inA, err := c.endsA.elements(sa, c.small)
+	startA, n, inA, err := c.endsA.elements(sa, c.small)
 	if err != nil {
 		return err
 	}
-	startB, inB, err := c.endsB.elements(sb, c.small)
+	startB, m, inB, err := c.endsB.elements(sb, c.small)
 	if err != nil {
 		return err
+	}
+	if n == m || max(n, m) > maxAligned {
+		sa.Reset(a, startA, 0, jsonstream.Trusted)
+		sb.Reset(b, startB, 0, jsonstream.Trusted)
+		return c.eachInOrder(a, sa, b, sb, differs, pointer, yield)
 	}
 	l := aligned{
-		n: len(inA), m: len(inB),
+		n: n, m: m,
 		same: func(i, j int) (bool, error) {
 			d, err := c.values(a, inA[i], b, inB[j], unknown)
 			return d == nil, err
@@ -185,13 +194,53 @@ func (c *Comparer) eachElement(a io.ReaderAt, sa *jsonstream.Scanner, b io.Reade
 	return l.walk(pointer, yield)
 }
 
-func (e ends) elements(s *jsonstream.Scanner, least int64) (start int64, list []jsonstream.Span, err error) {
+// eachInOrder pairs elements by their position alone, and holds none of their places.
+func (c *Comparer) eachInOrder(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt, sb *jsonstream.Scanner, differs int64, pointer string, yield func(Difference) error) error {
+	if _, err := sa.EnterArray(); err != nil {
+		return err
+	}
+	startB, err := sb.EnterArray()
+	if err != nil {
+		return err
+	}
+	for i, moreA, moreB := 0, true, true; ; i++ {
+		var spanA, spanB jsonstream.Span
+		if moreA {
+			if spanA, moreA, err = c.endsA.next(sa, c.small); err != nil {
+				return err
+			}
+		}
+		if moreB {
+			if spanB, moreB, err = c.endsB.next(sb, c.small); err != nil {
+				return err
+			}
+		}
+		switch {
+		case moreA && moreB:
+			err = c.each(a, spanA, b, spanB, differs, pointer+element(i), yield)
+		case moreA:
+			err = yield(Difference{Pointer: pointer + element(i), OffA: spanA.Off, OffB: startB, AbsentB: true})
+		case moreB:
+			err = yield(Difference{Pointer: pointer + element(i), OffB: spanB.Off, AbsentA: true})
+		default:
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// elements counts the elements of an array, and lists the first maxAligned of them.
+func (e ends) elements(s *jsonstream.Scanner, least int64) (start int64, n int, list []jsonstream.Span, err error) {
 	start, _, err = s.Array(func(int) error {
 		span, err := e.skip(s, least)
-		list = append(list, span)
+		if n++; n <= maxAligned {
+			list = append(list, span)
+		}
 		return err
 	})
-	return start, list, err
+	return start, n, list, err
 }
 
 func (c *Comparer) eachMember(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt, sb *jsonstream.Scanner, differs int64, pointer string, yield func(Difference) error) error {
