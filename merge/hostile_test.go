@@ -51,7 +51,9 @@ func TestEmptyElementsTakeNoMemory(t *testing.T) {
 			t.Fatalf("there is no %s", list)
 		}
 		for _, element := range []string{"0,", "{},"} {
-			with := func(n int) []byte { return bytes.Join([][]byte{before, []byte(list), []byte(strings.Repeat(element, n)), behind}, nil) }
+			with := func(n int) []byte {
+				return bytes.Join([][]byte{before, []byte(list), []byte(strings.Repeat(element, n)), behind}, nil)
+			}
 			// Findings are told apart up to some number, which is not what is asked for here.
 			const few, many = 270_000, 470_000
 			small, large := allocated(t, with(few)), allocated(t, with(many))
