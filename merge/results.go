@@ -276,7 +276,7 @@ type regimeTable struct {
 	texts  []string
 	index  map[string]uint32
 	bytes  int
-	places spans
+	places *spans // as a rule there is none, and there can be very many files
 }
 
 // maxRegimeBytes bounds the texts that are held.
@@ -303,6 +303,9 @@ func (t *regimeTable) read(s *jsonstream.Scanner) (code uint32, err error) {
 			t.index[string(v.Raw)] = code
 			return code, nil
 		}
+	}
+	if t.places == nil {
+		t.places = &spans{}
 	}
 	t.places.add(jsonstream.Span{Off: start, Len: s.Offset() - start})
 	return uint32(t.places.len()) << 1, nil
