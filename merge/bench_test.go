@@ -39,7 +39,7 @@ func BenchmarkWrite(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := newRun(context.Background(), Options{Inputs: []string{run.Files[0]}, CheckOnly: true})
+	r := newRun(context.Background(), Options{Inputs: []string{run.Files[0]}, Output: filepath.Join(dir, "merged.json")})
 	defer r.close()
 	if r.merge(); r.out.Errors() > 0 || len(r.failures) > 0 {
 		b.Fatal(r.out.Findings(), r.failures)

@@ -199,7 +199,7 @@ func (x *references) report(rule finding.ID, group, rank, cell int, breach warmu
 		return
 	}
 	at, ok := jsonstream.Find(x.src, x.groups.fpms.at(cell).Off, "0", "benchmark_measurement", "preparation", "warmup_records_before")
-	scope := x.scope.Of(int64(x.groups.ids.at(group)))
+	scope := x.scope.Of(int64(x.groups.ids.At(group)))
 	pointer := "/iteration_groups/" + strconv.Itoa(group) + "/rank_results/" + strconv.Itoa(rank) + "/fpms/0/benchmark_measurement/preparation/warmup_records_before"
 	if breach.Actual != "" {
 		scope.Says(rule, pointer, at, breach.Message, breach.Expected, breach.Actual)

@@ -162,7 +162,7 @@ func (r *groupReader) read(s *jsonstream.Scanner, i int) error {
 }
 
 func (r *groupReader) keep(id int64) {
-	r.index.ids.add(int32(min(id, math.MaxInt32))) // no file has room for so many groups
+	r.index.ids.Add(int32(min(id, math.MaxInt32))) // no file has room for so many groups
 	r.index.points.add(r.g.pointAt)
 }
 
@@ -323,7 +323,8 @@ func (r *groupReader) readFPMs(s *jsonstream.Scanner, x *rankResult) error {
 }
 
 func (r *groupReader) readFPM(s *jsonstream.Scanner, x *rankResult) error {
-	for len(r.previous) <= x.at {
+	at := min(x.at, MaxDPSize) // there is no rank beyond, and what is listed for one is reported
+	for len(r.previous) <= at {
 		r.previous = append(r.previous, -1)
 	}
 	g := &r.g
@@ -335,7 +336,7 @@ func (r *groupReader) readFPM(s *jsonstream.Scanner, x *rankResult) error {
 		Scope: r.evidence(), Group: g.at, Index: x.at,
 		ID: g.id.Int, HasID: g.id.Integer && g.id.Int >= 1,
 		Rank: x.rank.Int, HasRank: x.rank.Whole,
-		Key: g.key, NoPoint: g.point == nil || g.point.Kind != jsonvalue.Object, Previous: &r.previous[x.at],
+		Key: g.key, NoPoint: g.point == nil || g.point.Kind != jsonvalue.Object, Previous: &r.previous[at],
 	}
 	fpm, err := r.fpms.Read(s, &p)
 	if err != nil {
@@ -388,11 +389,13 @@ func (r *groupReader) judgeRankResult(x *rankResult, object bool) {
 		return
 	}
 	if !x.rank.Is(int64(x.at)) || (r.size > 0 && x.at >= r.size) {
-		want := strconv.Itoa(x.at)
-		if r.size > 0 && x.at >= r.size {
-			want = "no rank result beyond rank " + strconv.Itoa(r.size-1)
-		}
-		report(finding.GroupRanks, "/dp_rank", x.rank, x.off, "the rank results are not those of the global ranks in order", want)
+		r.scope().EitherLate(finding.GroupRanks, "/dp_rank", x.rank.Present(), x.rank.Offset, x.off, "the rank results are not those of the global ranks in order",
+			func() (string, string) {
+				if r.size > 0 && x.at >= r.size {
+					return pointer("/dp_rank"), "no rank result beyond rank " + strconv.Itoa(r.size-1)
+				}
+				return pointer("/dp_rank"), strconv.Itoa(x.at)
+			})
 	}
 	switch {
 	case x.list.Kind != '[':
@@ -484,7 +487,7 @@ func (x *groupIndex) unnumbered() string {
 	more := 0
 	for i := range x.len() {
 		switch {
-		case x.position.at(i) >= 0:
+		case x.position.At(i) >= 0:
 		case len(ids) < maxNamedIDs:
 			ids = append(ids, strconv.Itoa(i+1))
 		default:
@@ -503,45 +506,69 @@ func (x *groupIndex) unnumbered() string {
 // maxNamedIDs is how many missing ids a message names.
 const maxNamedIDs = 8
 
+// manyGroups is how many groups have their places looked for whatever they are.
+const manyGroups = 1 << 16
+
 // numberGroups finds each id's group, and reports ids that are taken twice or leave a
 // gap: n ids between 1 and n, each once, leave none.
+//
+// Where most of very many groups have no id, nothing is looked for by id: the places alone
+// would take more memory than the text.
 func (r *groupReader) numberGroups() error {
 	x := r.index
 	n := x.len()
-	x.numbered = true
-	for range n {
-		x.position.add(-1)
+	if x.numbered = x.ids.Count() == n; n > manyGroups && x.ids.Count() < n/2 {
+		return nil
 	}
-	wrong := map[int]string{} // by group
+	for range n {
+		x.position.Add(-1)
+	}
+	sound := true
 	for i := range n {
-		id := int(x.ids.at(i))
-		switch {
+		switch id := int(x.ids.At(i)); {
 		case id == 0:
-			x.numbered = false
-		case id > n:
-			wrong[i] = "the benchmark ids leave a gap"
-		case x.position.at(id-1) >= 0:
-			wrong[i] = "the benchmark id is taken by an earlier group"
+		case id > n || x.position.At(id-1) >= 0:
+			sound = false
 		default:
-			x.position.set(id-1, int32(i))
+			x.position.Set(id-1, int32(i))
 		}
 	}
-	if len(wrong) == 0 {
+	if sound {
 		return nil
 	}
 	x.numbered = false
+	return r.reportNumbers()
+}
+
+// wrongNumber says what is wrong with the id of a group, if anything is beside what was
+// reported when it was read.
+func (x *groupIndex) wrongNumber(group int) string {
+	switch id := int(x.ids.At(group)); {
+	case id == 0:
+		return ""
+	case id > x.len():
+		return "the benchmark ids leave a gap"
+	case int(x.position.At(id-1)) != group:
+		return "the benchmark id is taken by an earlier group"
+	}
+	return ""
+}
+
+// reportNumbers reads the groups once more for the places of wrong ids.
+func (r *groupReader) reportNumbers() error {
+	x := r.index
 	missing := x.unnumbered()
 	s := r.scanner(0, x.span.Off)
 	_, _, err := s.Array(func(i int) error {
 		span, err := s.Skip()
-		if message := wrong[i]; message != "" {
-			scope := r.all().Of(int64(x.ids.at(i)))
+		if message := x.wrongNumber(i); message != "" {
+			scope := r.all().Of(int64(x.ids.At(i)))
 			at := scope.Exact(span.Off, func() int64 {
 				at, _ := jsonstream.Find(r.sc.f.src, span.Off, "benchmark_id")
 				return at
 			})
 			scope.EitherLate(finding.GroupID, "/benchmark_id", true, at, at, message+missing, func() (string, string) {
-				return "/iteration_groups/" + strconv.Itoa(i) + "/benchmark_id", "the ids 1 to " + strconv.Itoa(n) + ", each once"
+				return "/iteration_groups/" + strconv.Itoa(i) + "/benchmark_id", "the ids 1 to " + strconv.Itoa(x.len()) + ", each once"
 			})
 		}
 		return err

@@ -9,33 +9,6 @@ import (
 	"github.com/fpm-project/fpm/warmup"
 )
 
-func TestColumn(t *testing.T) {
-	var c column[int]
-	for round := range 2 { // a column is used again for the next file
-		n := 3*chunkSize + 5 - round*chunkSize
-		for i := range n {
-			c.add(i * i)
-		}
-		if c.len() != n || len(c.chunks) != 4 {
-			t.Errorf("%d entries in %d chunks", c.len(), len(c.chunks))
-		}
-		c.set(chunkSize, -1)
-		for i := range n {
-			want := i * i
-			if i == chunkSize {
-				want = -1
-			}
-			if c.at(i) != want {
-				t.Fatalf("entry %d is %d", i, c.at(i))
-			}
-		}
-		c.reset()
-		if c.len() != 0 {
-			t.Errorf("%d entries after reset", c.len())
-		}
-	}
-}
-
 func TestSpans(t *testing.T) {
 	list := []jsonstream.Span{
 		{}, {Off: 5, Len: 1}, {Off: 1 << 40, Len: math.MaxUint32 - 1}, {Off: 7, Len: math.MaxUint32}, {Off: 8, Len: math.MaxUint32 + 1},
@@ -70,16 +43,15 @@ func TestCodes(t *testing.T) {
 	values := []uint32{0, 1, 254, 255, 256, math.MaxUint32, 3}
 	var c codes
 	for range 2 {
-		for _, v := range values {
-			c.add(v)
+		for i, v := range values {
+			if c.add(v); c.wide.Len() > 0 != (i >= 4) {
+				t.Errorf("of %v, %d are wide", values[:i+1], c.wide.Len())
+			}
 		}
 		for i, want := range values {
 			if c.at(i) != want {
 				t.Errorf("code %d is %d, want %d", i, c.at(i), want)
 			}
-		}
-		if len(c.large) != 3 {
-			t.Errorf("%d codes stand aside", len(c.large))
 		}
 		for i := range values {
 			c.set(i, values[len(values)-1-i])
@@ -90,6 +62,32 @@ func TestCodes(t *testing.T) {
 			}
 		}
 		c.reset()
+	}
+	for range values {
+		c.add(7)
+	}
+	c.set(3, 1000)
+	if c.at(2) != 7 || c.at(3) != 1000 || c.at(4) != 7 {
+		t.Errorf("codes %d, %d and %d around one that was set", c.at(2), c.at(3), c.at(4))
+	}
+}
+
+// Places are found among many that are equal, and among many that are not.
+func TestStarts(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	var s starts
+	var want []int
+	for v := 0; len(want) < 5000; {
+		if random.IntN(1+len(want)%200) == 0 {
+			v += random.IntN(1000)
+		}
+		s.add(v)
+		want = append(want, v)
+	}
+	for i, v := range want {
+		if got := s.at(i); got != v {
+			t.Fatalf("place %d is %d, want %d", i, got, v)
+		}
 	}
 }
 
@@ -109,10 +107,14 @@ func TestCells(t *testing.T) {
 			var cells []int64
 			for range n {
 				forward := random.Int64()
-				g.addCell(jsonstream.Span{Off: forward >> 8, Len: 1}, warmup.Reference{Before: int32(at), Forward: forward})
+				span := jsonstream.Span{Off: forward >> 8, Len: 1}
+				if random.IntN(4) == 0 {
+					span, forward = jsonstream.Span{}, 0 // one without an FPM
+				}
+				g.addCell(span, warmup.Reference{Before: int32(at), Forward: forward})
 				cells = append(cells, forward)
 			}
-			g.ids.add(int32(at))
+			g.ids.Add(int32(at))
 			want = append(want, cells)
 		}
 		for group, cells := range want {
@@ -122,6 +124,12 @@ func TestCells(t *testing.T) {
 					t.Fatalf("size %d, %v: cell of rank %d in group %d exists: %t", size, want, rank, group, ok)
 				}
 				if !ok {
+					continue
+				}
+				if cells[rank] == 0 {
+					if g.fpms.at(cell).Len > 0 || g.reference(cell) != warmup.NoReference() {
+						t.Fatalf("size %d, %v: cell of rank %d in group %d has %+v", size, want, rank, group, g.reference(cell))
+					}
 					continue
 				}
 				if ref := g.reference(cell); ref.Forward != cells[rank] || int(ref.Before) != group || g.fpms.at(cell).Off != cells[rank]>>8 {
@@ -135,7 +143,7 @@ func TestCells(t *testing.T) {
 func TestFind(t *testing.T) {
 	g := &groupIndex{}
 	for _, at := range []int32{2, -1, 0} {
-		g.position.add(at)
+		g.position.Add(at)
 	}
 	for id, want := range map[int64]int{1: 2, 3: 0} {
 		if group, ok := g.find(id); !ok || group != want {
@@ -165,8 +173,8 @@ func TestMissingIDs(t *testing.T) {
 	index := func(positions ...int32) *groupIndex {
 		x := &groupIndex{}
 		for _, p := range positions {
-			x.ids.add(1)
-			x.position.add(p)
+			x.ids.Add(1)
+			x.position.Add(p)
 		}
 		return x
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/fpm-project/fpm/internal/artifact"
+	"github.com/fpm-project/fpm/internal/column"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/jsonstream"
 	"github.com/fpm-project/fpm/internal/jsonvalue"
@@ -17,23 +18,32 @@ import (
 // flatIndex is what is kept of the flattened results of a merged artifact until they were
 // compared with the groups, in file order.
 type flatIndex struct {
-	ids    column[int32] // benchmark_id of the point; 0 where it is unsound
-	ranks  column[int32] // dp_rank of the point; -1 where it is unsound
+	ids    column.Sparse[int32] // benchmark_id of the point; 0 where it is unsound
+	ranks  column.Column[int32] // dp_rank of the points whose id is sound
 	points spans
-	fpms   spans          // empty where there are none
-	regime column[uint32] // bytes from the end of the FPMs to a kv_seed_regime behind them; 0 none
-	far    map[int]int64  // offset of a kv_seed_regime that stands elsewhere
+	fpms   spans                 // empty where there are none
+	regime column.Sparse[uint32] // bytes from the end of the FPMs to a kv_seed_regime behind them; 0 none
+	far    column.Sparse[int64]  // offset of a kv_seed_regime that stands elsewhere; 0 none
 }
 
-func (x *flatIndex) len() int { return x.ids.len() }
+func (x *flatIndex) len() int { return x.ids.Len() }
+
+// name is what a result says that it is of. The id is 0 where that is unsound.
+func (x *flatIndex) name(i int) (id int64, rank int) {
+	at, ok := x.ids.Rank(i)
+	if !ok {
+		return 0, -1
+	}
+	return int64(x.ids.Nth(at)), int(x.ranks.At(at))
+}
 
 func (x *flatIndex) reset() {
-	x.ids.reset()
-	x.ranks.reset()
+	x.ids.Reset()
+	x.ranks.Reset()
 	x.points.reset()
 	x.fpms.reset()
-	x.regime.reset()
-	x.far = nil
+	x.regime.Reset()
+	x.far.Reset()
 }
 
 // flatResult is one entry while it is read.
@@ -90,52 +100,52 @@ func (x *flatResult) member(s *jsonstream.Scanner, name []byte) (err error) {
 
 // keepFlat judges what an entry says by itself, and indexes it.
 func (c *mergedCheck) keepFlat(i int, x *flatResult) {
-	const rule = finding.MergedResults
-	id, rank, at := int32(0), int32(-1), resultPointer(i, "")
+	id, rank := int32(0), int32(-1)
+	report := func(scope finding.Scope, tail string, f jsonstream.Field, parent int64, message, expected string) {
+		scope.EitherLate(finding.MergedResults, tail, f.Present(), f.Offset, parent, message, func() (string, string) { return resultPointer(i, tail), expected })
+	}
 	switch {
 	case !x.object:
-		c.scope.Broken(rule, at, x.off, "the result is not an object", "an object")
+		report(c.scope, "", jsonstream.Field{Kind: 'n', Offset: x.off}, x.off, "the result is not an object", "an object")
 	case x.point.Kind != '{':
-		c.scope.Either(rule, at+"/point", x.point.Present(), x.point.Offset, x.off, "the result has no point object", "an object")
+		report(c.scope, "/point", x.point, x.off, "the result has no point object", "an object")
 	case !x.id.Whole || x.id.Int < 1 || x.id.Int >= math.MaxInt32:
-		c.scope.Either(rule, at+"/point/benchmark_id", x.id.Present(), x.id.Offset, x.point.Offset, "the point's benchmark_id is no benchmark id", "an integer of at least 1")
+		report(c.scope, "/point/benchmark_id", x.id, x.point.Offset, "the point's benchmark_id is no benchmark id", "an integer of at least 1")
 	case !x.rank.Whole || x.rank.Int < 0 || x.rank.Int >= MaxDPSize:
-		c.scope.Of(x.id.Int).Either(rule, at+"/point/dp_rank", x.rank.Present(), x.rank.Offset, x.point.Offset, "the point's dp_rank is no rank", "a global rank")
+		report(c.scope.Of(x.id.Int), "/point/dp_rank", x.rank, x.point.Offset, "the point's dp_rank is no rank", "a global rank")
 	default:
 		id, rank = int32(x.id.Int), int32(x.rank.Int)
 	}
 	if x.object && x.fpms.Len == 0 {
-		c.scope.Of(int64(id)).Absent(rule, at+"/fpms", x.off, "the result has no FPMs", "the FPMs of the group")
+		report(c.scope.Of(int64(id)), "/fpms", jsonstream.Field{}, x.off, "the result has no FPMs", "the FPMs of the group")
 	}
-	c.flat.ids.add(id)
-	c.flat.ranks.add(rank)
+	if c.flat.ids.Add(id); id != 0 {
+		c.flat.ranks.Add(rank)
+	}
 	c.flat.points.add(x.span)
 	c.flat.fpms.add(x.fpms)
-	c.flat.addRegime(i, x)
+	c.flat.addRegime(x)
 }
 
-func (f *flatIndex) addRegime(i int, x *flatResult) {
-	near := x.regime - x.fpms.End()
+func (f *flatIndex) addRegime(x *flatResult) {
+	near, far := x.regime-x.fpms.End(), int64(0)
 	switch {
 	case x.regime < 0:
 		near = 0
 	case near <= 0 || near > math.MaxUint32:
-		near = 0
-		if f.far == nil {
-			f.far = map[int]int64{}
-		}
-		f.far[i] = x.regime
+		near, far = 0, x.regime
 	}
-	f.regime.add(uint32(near))
+	f.regime.Add(uint32(near))
+	f.far.Add(far)
 }
 
 // regimeAt is the offset of the kv_seed_regime of result i.
 func (f *flatIndex) regimeAt(i int) (off int64, exists bool) {
-	if near := f.regime.at(i); near > 0 {
+	if near := f.regime.At(i); near > 0 {
 		return f.fpms.at(i).End() + int64(near), true
 	}
-	off, exists = f.far[i]
-	return off, exists
+	off = f.far.At(i)
+	return off, off > 0
 }
 
 // judgeFlat compares the flattened results with the groups (merged.results).
@@ -156,7 +166,7 @@ func (c *mergedCheck) judgeFlat(size int) error {
 		c.scope.Says(finding.MergedResults, "/results", l.Off, "results has not one entry for each group and global rank", words.Count(want, "entry", "entries"), words.Count(c.flat.len(), "entry", "entries"))
 	}
 	w := flatWalk{
-		c: c, size: size, seen: make([]uint64, c.groups.forward.len()/64+1), group: -1, last: -1,
+		c: c, size: size, seen: newBits(c.groups.fpms.len()), group: -1, last: -1,
 		flat: &ahead{src: c.f.src}, groups: &ahead{src: c.f.src},
 	}
 	for i := range c.flat.len() {
@@ -172,7 +182,7 @@ func (c *mergedCheck) judgeFlat(size int) error {
 type flatWalk struct {
 	c     *mergedCheck
 	size  int
-	seen  []uint64         // a bit for each cell that has its result
+	seen  bits             // cells that have their result
 	last  int64            // place in the order of the last result that had its place
 	group int              // group of the point at hand, -1 before the first
 	text  []byte           // of its point, up to the closing brace; empty when it is not laid out
@@ -212,7 +222,7 @@ const aheadSize = 64 << 10
 
 func (w *flatWalk) judge(i int) error {
 	c, x := w.c, &w.c.flat
-	id, rank := int64(x.ids.at(i)), int(x.ranks.at(i))
+	id, rank := x.name(i)
 	if id == 0 {
 		return nil // reported when it was read
 	}
@@ -229,7 +239,7 @@ func (w *flatWalk) judge(i int) error {
 		return nil
 	}
 	cell, ok := c.groups.cell(group, rank)
-	if ok && w.take(cell) {
+	if ok && w.seen.take(cell) {
 		w.report(i, scope, "dp_rank", "an earlier result is that of this benchmark id and rank", "one result for each")
 		return nil
 	}
@@ -246,14 +256,6 @@ func (w *flatWalk) judge(i int) error {
 		return err
 	}
 	return w.compareFPMs(i, cell, scope)
-}
-
-// take marks a cell and tells whether it was marked before.
-func (w *flatWalk) take(cell int) (before bool) {
-	bit := uint64(1) << (cell % 64)
-	before = w.seen[cell/64]&bit != 0
-	w.seen[cell/64] |= bit
-	return before
 }
 
 // offset is where a result's point stands.
@@ -375,12 +377,12 @@ func (w *flatWalk) judgeMissing() {
 	for group := range g.len() {
 		var missing artifact.RankSet
 		for cell := g.start(group); cell < g.start(group+1); cell++ {
-			if w.seen[cell/64]&(1<<(cell%64)) == 0 {
+			if !w.seen.has(cell) {
 				missing = append(missing, cell-g.start(group))
 			}
 		}
 		if at := g.points.at(group); len(missing) > 0 && at.Len > 0 {
-			w.c.scope.Of(int64(g.ids.at(group))).Says(finding.MergedResults, "/iteration_groups/"+strconv.Itoa(group)+"/point", at.Off,
+			w.c.scope.Of(int64(g.ids.At(group))).Says(finding.MergedResults, "/iteration_groups/"+strconv.Itoa(group)+"/point", at.Off,
 				"the results have none of this group for some rank", "a result for each global rank", "none for rank "+missing.String())
 		}
 	}

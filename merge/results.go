@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/fpm-project/fpm/internal/column"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/jsonstream"
 )
@@ -11,42 +12,56 @@ import (
 // resultIndex is what is kept of a file's own results until they were compared with the
 // groups, in file order.
 type resultIndex struct {
-	ids     column[int32] // benchmark_id of the point; 0 where it is unsound
+	ids     column.Sparse[int32] // benchmark_id of the point; 0 where it is unsound
 	points  spans
-	fpms    spans         // empty where there is not exactly one FPM
-	rank    int32         // dp_rank of the first FPM, -1 when it is none
-	others  map[int]int32 // those that differ from it
-	regimes codes
+	fpms    spans                // empty where there is not exactly one FPM
+	rank    int32                // dp_rank of the first FPM, -1 when it is none
+	others  column.Sparse[int32] // those that differ from it, 2 more than they are
+	stamped column.Marks         // results that have a regime
+	regimes codes                // theirs
 }
 
 // rankOf is the dp_rank of the FPM of result i, -1 when it is none.
 func (x *resultIndex) rankOf(i int) int32 {
-	if rank, ok := x.others[i]; ok {
-		return rank
+	if other := x.others.At(i); other != 0 {
+		return other - 2
 	}
 	return x.rank
 }
 
 func (x *resultIndex) addRank(rank int32) {
-	i := x.ids.len() - 1
-	switch {
-	case i == 0:
+	if x.others.Len() == 0 {
 		x.rank = rank
-	case rank != x.rank:
-		if x.others == nil {
-			x.others = map[int]int32{}
-		}
-		x.others[i] = rank
+	}
+	if rank == x.rank {
+		rank = -2
+	}
+	x.others.Add(rank + 2)
+}
+
+func (x *resultIndex) addRegime(code uint32) {
+	if x.stamped.Add(code != 0); code != 0 {
+		x.regimes.add(code)
 	}
 }
 
-func (x *resultIndex) len() int { return x.ids.len() }
+// regimeOf is the code of the regime of result i, 0 when it has none.
+func (x *resultIndex) regimeOf(i int) uint32 {
+	if at, ok := x.stamped.Rank(i); ok {
+		return x.regimes.at(at)
+	}
+	return 0
+}
+
+func (x *resultIndex) len() int { return x.ids.Len() }
 
 func (x *resultIndex) reset() {
-	x.ids.reset()
+	x.ids.Reset()
 	x.points.reset()
 	x.fpms.reset()
-	x.rank, x.others = -1, nil
+	x.rank = -1
+	x.others.Reset()
+	x.stamped.Reset()
 	x.regimes.reset()
 }
 
@@ -163,11 +178,11 @@ func (sc *scanner) keepResult(i int, x *result, object bool) {
 			rank = int32(x.fpm.rank.Int)
 		}
 	}
-	sc.points.ids.add(int32(min(id, math.MaxInt32))) // no group has such an id
+	sc.points.ids.Add(int32(min(id, math.MaxInt32))) // no group has such an id
 	sc.points.points.add(x.span)
 	sc.points.fpms.add(fpms)
 	sc.points.addRank(rank)
-	sc.points.regimes.add(x.regime)
+	sc.points.addRegime(x.regime)
 }
 
 // judgeResults compares the file's own results with the groups. As many results as there
@@ -179,12 +194,14 @@ func (sc *scanner) judgeResults() error {
 	}
 	x := &sc.points
 	sc.f.regimes = codes{}
-	for range groups.len() {
-		sc.f.regimes.add(0)
+	if groups.numbered { // else there is nothing to write them to
+		for range groups.len() {
+			sc.f.regimes.add(0)
+		}
 	}
-	seen := make([]bool, groups.len())
+	seen := newBits(groups.position.Len())
 	for i := range x.len() {
-		id := int64(x.ids.at(i))
+		id := int64(x.ids.At(i))
 		group, ok := groups.find(id)
 		scope := sc.scope.Of(id)
 		switch {
@@ -192,11 +209,12 @@ func (sc *scanner) judgeResults() error {
 		case !ok && !groups.numbered: // an id that a group should have had
 		case !ok:
 			sc.wrongID(scope, i, "no iteration group has this benchmark_id")
-		case seen[group]:
+		case seen.take(group):
 			sc.wrongID(scope, i, "an earlier result has this benchmark_id")
 		default:
-			seen[group] = true
-			sc.f.regimes.set(group, x.regimes.at(i))
+			if code := x.regimeOf(i); code != 0 && groups.numbered {
+				sc.f.regimes.set(group, code)
+			}
 			if err := sc.compareResult(i, group, scope); err != nil {
 				return err
 			}
@@ -258,7 +276,7 @@ type regimeTable struct {
 	texts  []string
 	index  map[string]uint32
 	bytes  int
-	places []jsonstream.Span
+	places *spans // as a rule there is none, and there can be very many files
 }
 
 // maxRegimeBytes bounds the texts that are held.
@@ -286,8 +304,11 @@ func (t *regimeTable) read(s *jsonstream.Scanner) (code uint32, err error) {
 			return code, nil
 		}
 	}
-	t.places = append(t.places, jsonstream.Span{Off: start, Len: s.Offset() - start})
-	return uint32(len(t.places)) << 1, nil
+	if t.places == nil {
+		t.places = &spans{}
+	}
+	t.places.add(jsonstream.Span{Off: start, Len: s.Offset() - start})
+	return uint32(t.places.len()) << 1, nil
 }
 
 // get returns the text, or the place, behind a code other than 0.
@@ -295,5 +316,5 @@ func (t *regimeTable) get(code uint32) (text string, span jsonstream.Span) {
 	if code&1 == 1 {
 		return t.texts[code>>1], jsonstream.Span{}
 	}
-	return "", t.places[code>>1-1]
+	return "", t.places.at(int(code>>1) - 1)
 }

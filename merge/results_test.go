@@ -42,8 +42,8 @@ func TestRegimeTable(t *testing.T) {
 	if codes[0] != codes[2] || codes[3] != codes[10] || codes[0] == codes[4] {
 		t.Errorf("codes %v: the same text has one code, another spelling another", codes)
 	}
-	if len(table.texts) != 7 || len(table.places) != 3 {
-		t.Errorf("%d texts, %d places", len(table.texts), len(table.places))
+	if len(table.texts) != 7 || table.places.len() != 3 {
+		t.Errorf("%d texts, %d places", len(table.texts), table.places.len())
 	}
 }
 
@@ -60,8 +60,8 @@ func TestRegimeTableOverflows(t *testing.T) {
 			t.Fatalf("value %d is %.20s…, want %.20s…", i, texts[i], want)
 		}
 	}
-	if table.bytes > maxRegimeBytes || len(table.texts) < 50 || len(table.places) < 200 {
-		t.Errorf("%d bytes in %d texts, %d places", table.bytes, len(table.texts), len(table.places))
+	if table.bytes > maxRegimeBytes || len(table.texts) < 50 || table.places.len() < 200 {
+		t.Errorf("%d bytes in %d texts, %d places", table.bytes, len(table.texts), table.places.len())
 	}
 	if codes[300] != codes[0] {
 		t.Error("a text that is held was not recognised")

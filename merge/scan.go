@@ -56,10 +56,15 @@ type list struct {
 func newScanner(r *run) *scanner {
 	return &scanner{
 		r:       r,
-		s:       jsonstream.New(nil, 0, 0, jsonstream.Strict, jsonstream.Limits{}),
+		s:       newWhole(),
 		inner:   jsonstream.New(nil, 0, 0, jsonstream.Trusted, jsonstream.Limits{Window: 64 << 10}),
 		compare: jsonspan.New(),
 	}
+}
+
+// newWhole returns a scanner of whole files.
+func newWhole() *jsonstream.Scanner {
+	return jsonstream.New(nil, 0, 0, jsonstream.Strict, jsonstream.Limits{})
 }
 
 // scan reads a file, applies every rule that needs no other file than the reference's,
@@ -73,7 +78,9 @@ func (sc *scanner) scanAs(f *rankFile, as reading) {
 	var fault *jsonstream.Fault
 	if errors.As(err, &fault) {
 		// What the text is at fault with, and where, is found by a plain read from its
-		// beginning: parts of it may have been jumped over.
+		// beginning: parts of it may have been jumped over. A scanner that has read a million
+		// keys holds them; two would hold twice as much.
+		sc.s = newWhole()
 		lenient, found := jsonstream.Check(f.src, jsonstream.Limits{})
 		switch {
 		case lenient && found == nil:
@@ -151,7 +158,8 @@ func (sc *scanner) begin() {}
 
 func (sc *scanner) member(name []byte) (err error) {
 	key := string(name)
-	if sc.isReference() {
+	written := sc.isReference() && !sc.r.opt.CheckOnly
+	if written {
 		sc.f.members = append(sc.f.members, member{raw: sc.s.NameLiteral(), name: key})
 	}
 	kind, start := jsonvalue.Kind(sc.s.Peek()), sc.s.NextOffset()
@@ -186,7 +194,7 @@ func (sc *scanner) member(name []byte) (err error) {
 			sc.f.groups = at.Span
 		}
 	}
-	if sc.isReference() {
+	if written {
 		sc.f.members[len(sc.f.members)-1].span = at.Span
 	}
 	return err
@@ -335,7 +343,7 @@ func (sc *scanner) compareGroups(l *list) error {
 	err := jsonspan.EachPair(a, b, func(i int, spanA, spanB jsonstream.Span) error {
 		d, err := sc.compare.Values(ref.src, spanA, sc.f.src, spanB)
 		if d != nil {
-			scope := sc.scope.Of(int64(sc.r.groups.ids.at(i)))
+			scope := sc.scope.Of(int64(sc.r.groups.ids.At(i)))
 			sc.differs(scope, ref.src, finding.GroupDiffers, "/iteration_groups/"+strconv.Itoa(i), d, sc.than)
 		}
 		return err

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/fpm-project/fpm/internal/jsonstream"
+	"github.com/fpm-project/fpm/internal/jsonvalue"
 )
 
 // Text is a string of the evidence and where it stands. The text is unescaped, and empty
@@ -307,14 +308,23 @@ type requests struct {
 	// Of the request at hand, the literals of its known members:
 	slot, tokens, digest []byte
 	members              int
-	src                  window // of the requests that are read again
-	unhashed             bool   // a request could not be hashed, which is reported
+	scalar               jsonvalue.Value // of a request that is one
+	src                  window          // of the requests that are read again
+	unhashed             bool            // a request could not be hashed, which is reported
 }
 
 func (q *requests) begin() {
 	q.hash.Reset()
 	q.unhashed = false
 	q.text = append(q.text[:0], '[')
+}
+
+// separate begins the text of a request.
+func (q *requests) separate(x *request) {
+	if x.at > 0 {
+		q.text = append(q.text, ',')
+	}
+	q.flush(4 << 10)
 }
 
 // flush hashes what has gathered.

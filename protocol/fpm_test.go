@@ -577,7 +577,7 @@ func TestReaderForgets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i > 0 && (fpm.Sample >= 0 || fpm.Prepared || fpm.Counter.Present() || fpm.FirstForward.Present() || len(r.m.walls) > 0) {
+		if i > 0 && (fpm.Sample >= 0 || fpm.Prepared || fpm.Counter.Present() || fpm.FirstForward.Present() || r.m.walls.Len() > 0) {
 			t.Errorf("%s: %+v", text, fpm)
 		}
 	}

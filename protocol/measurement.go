@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/fpm-project/fpm/internal/column"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/jsonstream"
 )
@@ -30,9 +31,9 @@ type measurement struct {
 	grid     text
 	expected jsonstream.Field
 
-	raw      jsonstream.Field // kind and place of raw_fpms
-	walls    []float64        // NaN where the raw wall time is unsound
-	workers  []worker
+	raw      jsonstream.Field       // kind and place of raw_fpms
+	walls    column.Column[float64] // NaN where the raw wall time is unsound
+	workers  workers
 	estimate jsonstream.Field
 	method   string
 	methodAt jsonstream.Field
@@ -53,11 +54,50 @@ type worker struct {
 	hash uint64
 	off  int64 // of the id, or of the raw FPM when it has none
 	has  bool
-	none bool // the raw FPM is no object, and has nothing to compare
+}
+
+// workers are the worker ids of the raw FPMs. One that is no object has nothing to compare.
+type workers struct {
+	objects column.Marks
+	hash    column.Column[uint64]
+	off     column.Column[int64] // below 0: of a raw FPM that has none
+}
+
+func (w *workers) addNone() { w.objects.Add(false) }
+
+func (w *workers) add(x worker) {
+	if !x.has {
+		x.off = ^x.off
+	}
+	w.objects.Add(true)
+	w.hash.Add(x.hash)
+	w.off.Add(x.off)
+}
+
+func (w *workers) len() int { return w.objects.Len() }
+
+// at returns a worker id; ok is false where there is nothing to compare.
+func (w *workers) at(i int) (x worker, ok bool) {
+	at, ok := w.objects.Rank(i)
+	if !ok {
+		return x, false
+	}
+	if x = (worker{w.hash.At(at), w.off.At(at), true}); x.off < 0 {
+		x.off, x.has = ^x.off, false
+	}
+	return x, true
+}
+
+func (w *workers) reset() {
+	w.objects.Reset()
+	w.hash.Reset()
+	w.off.Reset()
 }
 
 func (m *measurement) reset() {
-	*m = measurement{walls: m.walls[:0], workers: m.workers[:0], indices: m.indices[:0], integers: true}
+	m.walls.Reset()
+	m.workers.reset()
+	*m = measurement{walls: m.walls, workers: m.workers, indices: m.indices[:0], integers: true}
 }
 
 func (r *Reader) readMeasurement() (err error) {
@@ -198,17 +238,17 @@ func (r *Reader) judgeCount() {
 	switch {
 	case m.raw.Kind != '[':
 		r.field(finding.SampleCount, measurementTail+"/raw_fpms", m.raw, m.off, "raw_fpms is not a list", "a non-empty list")
-	case len(m.walls) == 0:
+	case m.walls.Len() == 0:
 		r.broken(finding.SampleCount, measurementTail+"/raw_fpms", m.raw.Offset, "raw_fpms is empty", "a non-empty list")
-	case !m.expected.Integer || m.expected.Int < int64(len(m.walls)):
+	case !m.expected.Integer || m.expected.Int < int64(m.walls.Len()):
 		r.field(finding.SampleCount, measurementTail+"/expected_internal_samples", m.expected, m.off,
-			"expected_internal_samples is not an integer that covers the raw FPMs", "an integer of at least "+strconv.Itoa(len(m.walls)))
+			"expected_internal_samples is not an integer that covers the raw FPMs", "an integer of at least "+strconv.Itoa(m.walls.Len()))
 	}
 }
 
 func (r *Reader) judgeWorkers() {
-	for i, w := range r.m.workers {
-		if !w.none && w.hash != r.worker {
+	for i := range r.m.workers.len() {
+		if w, ok := r.m.workers.at(i); ok && w.hash != r.worker {
 			r.either(finding.SampleIdentity, rawTail(i, "/worker_id"), w.has, w.off, w.off,
 				"the raw FPM has another worker_id than the retained FPM", "the retained FPM's worker_id")
 		}
@@ -219,20 +259,20 @@ func (r *Reader) judgeWorkers() {
 // sample.estimate.
 func (r *Reader) judgeEstimate() {
 	m := &r.m
-	if len(m.walls) == 0 || !r.judgeReduction() {
+	if m.walls.Len() == 0 || !r.judgeReduction() {
 		return
 	}
 	retained, ok := r.fpm.WallTime()
 	for _, at := range m.indices {
-		ok = ok && !math.IsNaN(m.walls[at])
+		ok = ok && !math.IsNaN(m.walls.At(int(at)))
 	}
 	if !ok {
 		return
 	}
 	selected := slices.Clone(m.indices)
-	slices.SortStableFunc(selected, func(a, b int64) int { return cmp.Compare(m.walls[a], m.walls[b]) })
+	slices.SortStableFunc(selected, func(a, b int64) int { return cmp.Compare(m.walls.At(int(a)), m.walls.At(int(b))) })
 	at := selected[len(selected)/2]
-	if median := m.walls[at]; !IsClose(retained, median, 1e-9, 1e-12) {
+	if median := m.walls.At(int(at)); !IsClose(retained, median, 1e-9, 1e-12) {
 		r.either(finding.SampleEstimate, "/wall_time", r.fpm.Wall.Kind != 0, r.fpm.Wall.Offset, r.fpm.Offset,
 			"the retained wall_time and the raw samples contradict each other: the upper median of those selected is "+
 				rawTail(int(at), "/wall_time")[1:]+" of the same FPM, "+formatFloat(median)+"; which of the two was changed cannot be told", formatFloat(median))
@@ -242,7 +282,7 @@ func (r *Reader) judgeEstimate() {
 func (r *Reader) judgeReduction() bool {
 	m := &r.m
 	const pointer = measurementTail + "/estimate"
-	n := int64(len(m.walls))
+	n := int64(m.walls.Len())
 	const indices = pointer + "/raw_sample_indices"
 	switch {
 	case m.estimate.Kind != '{':

@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/fpm-project/fpm/internal/jsonstream"
+	"github.com/fpm-project/fpm/internal/jsonvalue"
 	"github.com/fpm-project/fpm/internal/pyjson"
 )
 
@@ -76,6 +77,9 @@ func (r *EvidenceReader) readRequest(s *jsonstream.Scanner, i int) (err error) {
 	q := &r.requests
 	q.members = 0
 	x := request{at: i}
+	if kind := s.Peek(); kind != '{' && kind != '[' {
+		return r.readOdd(s, &x)
+	}
 	x.off, x.object, err = s.Object(func(name []byte) (err error) {
 		var v jsonstream.Scalar
 		q.members++
@@ -103,11 +107,38 @@ func (r *EvidenceReader) readRequest(s *jsonstream.Scanner, i int) (err error) {
 	if x.tokens.NonNegative() && p.Tokens+x.tokens.Int >= 0 {
 		p.Tokens += x.tokens.Int
 	}
-	if r.at == nil || p.Status.Text != "recorded" {
+	if !r.judges() {
 		return nil
 	}
 	r.judgeRequest(&x)
 	return r.hashRequest(&x, jsonstream.Span{Off: x.off, Len: s.Offset() - x.off})
+}
+
+// judges tells whether requests are judged.
+func (r *EvidenceReader) judges() bool {
+	return r.at != nil && r.e.Prompts.Status.Text == "recorded"
+}
+
+// readOdd reads a request that is a scalar, which is a fault that a file can have millions
+// of.
+func (r *EvidenceReader) readOdd(s *jsonstream.Scanner, x *request) error {
+	v, err := s.Scalar()
+	if err != nil {
+		return err
+	}
+	x.off = v.Offset
+	if r.e.Prompts.Requests++; !r.judges() {
+		return nil
+	}
+	r.judgeRequest(x)
+	q := &r.requests
+	if len(v.Raw) > maxRequest {
+		return r.hashRequest(x, jsonstream.Span{Off: x.off, Len: int64(len(v.Raw))})
+	}
+	q.separate(x)
+	q.scalar = jsonvalue.Value{Kind: jsonvalue.Kind(v.Kind), Raw: v.Raw}
+	q.text = pyjson.AppendCanonical(q.text, &q.scalar)
+	return nil
 }
 
 // isDigest tells whether a value is a SHA-256 as Python's hexdigest writes it.
@@ -128,10 +159,7 @@ func isDigest(v jsonstream.Scalar) bool {
 // way is put together from its literals; any other is read again as a tree.
 func (r *EvidenceReader) hashRequest(x *request, span jsonstream.Span) error {
 	q := &r.requests
-	if x.at > 0 {
-		q.text = append(q.text, ',')
-	}
-	q.flush(4 << 10)
+	q.separate(x)
 	if x.object && q.members == 3 && x.hex && plain(x.slot, q.slot) && plain(x.tokens, q.tokens) {
 		q.text = append(append(q.text, `{"num_tokens":`...), q.tokens...)
 		q.text = append(append(q.text, `,"sha256":`...), q.digest...)

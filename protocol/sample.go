@@ -92,7 +92,7 @@ func (r *Reader) readSample(i int) (err error) {
 		}
 		r.raw = -1
 	}
-	r.m.walls = append(r.m.walls, wall)
+	r.m.walls.Add(wall)
 	return nil
 }
 
@@ -168,14 +168,14 @@ func (r *Reader) readGraph(x *sample) (err error) {
 // Worker ids are held against the retained FPM's once that is known.
 func (r *Reader) judgeSample(x *sample) (wallOK bool) {
 	if !x.object {
-		r.m.workers = append(r.m.workers, worker{none: true})
+		r.m.workers.addNone()
 		r.broken(finding.SampleIdentity, "", x.off, "the raw FPM is not an object", "an object")
 		return false
 	}
 	if !x.worker.has {
 		x.worker.off = x.off
 	}
-	r.m.workers = append(r.m.workers, x.worker)
+	r.m.workers.add(x.worker)
 	r.judgeSampleIdentity(x)
 	wallOK = x.wall.Finite && x.wall.Value >= 0
 	if !wallOK {

@@ -2,7 +2,6 @@ package warmup
 
 import (
 	"math"
-	"sort"
 	"strconv"
 
 	"github.com/fpm-project/fpm/internal/jsonstream"
@@ -90,12 +89,14 @@ func (l *Ledger) Overlap(r Reference) Overlapping {
 	if l.running < n {
 		return Overlapping{Found: true, Record: l.running, Running: true}
 	}
-	if r.Forward == noForward || l.ends[n-1] <= r.Forward {
+	if r.Forward == noForward {
 		return Overlapping{}
 	}
-	// Each of ends is the largest so far: the first one beyond is its own record's.
-	first := sort.Search(n, func(i int) bool { return l.ends[i] > r.Forward })
-	return Overlapping{Found: true, Record: first, End: l.ends[first], Forward: r.Forward}
+	record, end, found := l.ends.beyond(n, r.Forward)
+	if !found {
+		return Overlapping{}
+	}
+	return Overlapping{Found: true, Record: record, End: end, Forward: r.Forward}
 }
 
 // Breach says how a record overlaps a measurement. Where names the ledger's place: what

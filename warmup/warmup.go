@@ -16,8 +16,10 @@ package warmup
 
 import (
 	"math"
+	"sort"
 	"strconv"
 
+	"github.com/fpm-project/fpm/internal/column"
 	"github.com/fpm-project/fpm/internal/finding"
 	"github.com/fpm-project/fpm/internal/jsonstream"
 )
@@ -32,14 +34,40 @@ type Ledger struct {
 	Sound bool
 	// Recorded tells a recorded history from an unavailable one.
 	Recorded bool
-	// ends holds for each record the largest forward_index_end up to it, running the
-	// first record that is running.
-	ends    []int64
+	records  int
+	// ends are the records that end beyond all before them, and where; most of a ledger's
+	// do, and of one that is nothing but brackets none does. Running is the first record
+	// that is running.
+	ends    ends
 	running int
 }
 
+// ends are ascending records with their ascending forward_index_end.
+type ends struct {
+	record column.Column[int]
+	end    column.Column[int64]
+}
+
+// last is the largest end of all, -1 when there is none.
+func (e *ends) last() int64 {
+	if n := e.end.Len(); n > 0 {
+		return e.end.At(n - 1)
+	}
+	return -1
+}
+
+// beyond returns the first of the records before a position that ends beyond a forward
+// index.
+func (e *ends) beyond(before int, forward int64) (record int, end int64, found bool) {
+	i := sort.Search(e.end.Len(), func(i int) bool { return e.end.At(i) > forward })
+	if i == e.end.Len() || e.record.At(i) >= before {
+		return 0, 0, false
+	}
+	return e.record.At(i), e.end.At(i), true
+}
+
 // Records is the number of records.
-func (l *Ledger) Records() int { return len(l.ends) }
+func (l *Ledger) Records() int { return l.records }
 
 type reader struct {
 	s      *jsonstream.Scanner
@@ -178,17 +206,14 @@ func (r *reader) text() (string, jsonstream.Field, error) {
 
 func (r *reader) keep(x *record) {
 	l := r.ledger
-	last := int64(-1)
-	if n := len(l.ends); n > 0 {
-		last = l.ends[n-1]
-	}
-	if x.end.Integer {
-		last = max(last, x.end.Int)
+	if x.end.Integer && x.end.Int > l.ends.last() {
+		l.ends.record.Add(l.records)
+		l.ends.end.Add(x.end.Int)
 	}
 	if x.state == "running" && l.running == math.MaxInt {
-		l.running = len(l.ends)
+		l.running = l.records
 	}
-	l.ends = append(l.ends, last)
+	l.records++
 }
 
 func (r *reader) judgeState(x *record) {

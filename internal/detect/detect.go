@@ -137,7 +137,7 @@ const maxKeys = 4096
 
 func (d *look) read() error {
 	d.keys, d.texts, d.inner = map[string]bool{}, map[string]string{}, map[string]bool{}
-	s := jsonstream.New(d.src, 0, 0, jsonstream.Trusted, jsonstream.Limits{})
+	s := jsonstream.New(d.src, 0, 0, jsonstream.Trusted, jsonstream.Limits{Window: 64 << 10}) // there can be very many files
 	if s.Peek() == '[' {
 		d.array = true
 		_, _, err := s.Array(func(int) error {

@@ -18,8 +18,23 @@ import (
 )
 
 // MaxPoints is how many points [Read] keeps in full. Of those beyond only the number is
-// kept, so that a crafted file cannot fill the memory.
-const MaxPoints = 1 << 18
+// kept, so that a crafted file cannot fill the memory. For the same reason entries that are
+// shorter than any sound one are kept only as far as the text is long: see inProportion.
+const MaxPoints = 1 << 17
+
+// The least bytes of text that a group and a result take, and the entries of each that are
+// kept however short they are.
+const (
+	leastGroup  = 128
+	leastResult = 48
+	freeEntries = 1 << 14
+)
+
+// inProportion tells whether so many entries can stand in the text before an offset when
+// each takes at least so many bytes. What is kept of one takes more room than an empty one.
+func inProportion(entries int, offset, least int64) bool {
+	return entries < freeEntries || int64(entries)*least < offset
+}
 
 // Facts is what one rank artifact says. Texts are as they stand in the file, unescaped: they
 // are untrusted. One of more than 512 bytes is cut and ends with "…"; in a file with more
@@ -51,7 +66,7 @@ type Facts struct {
 	SkippedTotal int
 
 	// Points are those of iteration_groups, in execution order, at most MaxPoints and at
-	// most 4,194,304 wall times. They are empty where the groups were not to be read.
+	// most 2,097,152 wall times. They are empty where the groups were not to be read.
 	Points      []Point
 	PointsTotal int
 	Results     []Result // of the file's own results, in their order, at most MaxPoints

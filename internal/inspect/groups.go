@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	maxWalls    = 1 << 22 // wall times of all points
+	maxWalls    = 1 << 21 // wall times of all points
 	maxDispatch = 16      // modes of one point
 	maxShared   = 1 << 14 // different histograms of a file; points beyond have none
 )
@@ -62,7 +62,7 @@ func (x *groupReader) read(s *jsonstream.Scanner) error {
 }
 
 func (x *groupReader) readGroup(i int) (err error) {
-	x.g = group{at: i, forward: -1, later: -1, walls: x.g.walls[:0]}
+	x.g = group{at: i, off: x.s.Offset(), forward: -1, later: -1, walls: x.g.walls[:0]}
 	x.dispatch.reset()
 	g := &x.g
 	object := false
@@ -208,7 +208,8 @@ func (x *groupReader) sample(raw *protocol.RawSample) error {
 
 // room tells whether the facts have room for a point with so many wall times.
 func (x *groupReader) room(walls int) bool {
-	return len(x.r.f.Points) < MaxPoints && x.walls+max(walls, x.r.f.Size) <= maxWalls
+	n := len(x.r.f.Points)
+	return n < MaxPoints && inProportion(n, x.g.off, leastGroup) && x.walls+max(walls, x.r.f.Size) <= maxWalls
 }
 
 // keep adds the point to the facts.

@@ -424,3 +424,27 @@ func TestSoundRunIsWhole(t *testing.T) {
 		}
 	}
 }
+
+// Empty entries take no more room than their text, and sound ones are kept however many
+// were short before them.
+func TestManyShortEntries(t *testing.T) {
+	const n = 200_000
+	short := "[" + strings.Repeat("{},", n-1) + "{}]"
+	f := read(t, `{"dp": {}, "results": `+short+`, "iteration_groups": `+short+`}`, Options{})
+	if len(f.Points) < freeEntries || len(f.Points) > freeEntries+n*6/leastGroup || f.PointsTotal != n {
+		t.Errorf("%d of %d points are kept", len(f.Points), f.PointsTotal)
+	}
+	if len(f.Results) < freeEntries || len(f.Results) > freeEntries+n*3/leastResult {
+		t.Errorf("%d results are kept", len(f.Results))
+	}
+	const group = `{"benchmark_id": 1, "point": {"benchmark_id": 1}, "expected_dp_ranks": [0], "complete": true, "wall_time": 1, "rank_results": [{"dp_rank": 0, "fpms": [{"counter_id": 1}]}]}`
+	f = read(t, `{"dp": {}, "iteration_groups": [`+strings.Repeat(group+",", 20_000)+group+`]}`, Options{})
+	if len(f.Points) != 20_001 {
+		t.Fatalf("%d points are kept", len(f.Points))
+	}
+	for i, p := range f.Points {
+		if len(p.Walls) != 1 {
+			t.Fatalf("point %d has %d wall times", i, len(p.Walls))
+		}
+	}
+}

@@ -116,7 +116,7 @@ func (x *resultReader) sample(raw *protocol.RawSample) error {
 func (x *resultReader) keep() {
 	f, w := x.r.f, &x.x
 	x.findOutliers()
-	if len(f.Results) == MaxPoints {
+	if n := len(f.Results); n == MaxPoints || !inProportion(n, w.off, leastResult) {
 		return
 	}
 	at := w.point.id.Offset

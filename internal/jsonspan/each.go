@@ -15,14 +15,13 @@ import (
 // end that both have are paired first: an element that was lost or added makes one
 // difference, not one in each element behind it.
 func (c *Comparer) Each(a io.ReaderAt, spanA jsonstream.Span, b io.ReaderAt, spanB jsonstream.Span, yield func(Difference) error) error {
-	return c.each(a, spanA, b, spanB, "", yield)
+	c.begin()
+	return c.each(a, spanA, b, spanB, unknown, "", yield)
 }
 
-func (c *Comparer) each(a io.ReaderAt, spanA jsonstream.Span, b io.ReaderAt, spanB jsonstream.Span, pointer string, yield func(Difference) error) error {
-	if same, err := c.lines(a, spanA, b, spanB); same || err != nil {
-		return err
-	}
-	if _, same, err := c.Text(a, spanA, b, spanB); same || err != nil {
+func (c *Comparer) each(a io.ReaderAt, spanA jsonstream.Span, b io.ReaderAt, spanB jsonstream.Span, differs int64, pointer string, yield func(Difference) error) error {
+	same, differs, err := c.sameText(a, spanA, b, spanB, differs)
+	if same || err != nil {
 		return err
 	}
 	if spanA.Len <= c.small && spanB.Len <= c.small {
@@ -35,9 +34,9 @@ func (c *Comparer) each(a io.ReaderAt, spanA jsonstream.Span, b io.ReaderAt, spa
 	case kind != sb.Peek():
 		return yield(Difference{Pointer: pointer, OffA: spanA.Off, OffB: spanB.Off})
 	case kind == '{':
-		return c.eachMember(a, sa, b, sb, pointer, yield)
+		return c.eachMember(a, sa, b, sb, differs, pointer, yield)
 	case kind == '[':
-		return c.eachElement(a, sa, b, sb, pointer, yield)
+		return c.eachElement(a, sa, b, sb, differs, pointer, yield)
 	}
 	d, err := scalars(sa, sb)
 	if d != nil && err == nil {
@@ -165,42 +164,91 @@ func (l *aligned) common() (head, tail int, err error) {
 	return head, tail, err
 }
 
-func (c *Comparer) eachElement(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt, sb *jsonstream.Scanner, pointer string, yield func(Difference) error) error {
-	_, inA, err := elements(sa)
+// maxAligned is how many elements arrays of different lengths may have for their ends to be
+// paired, too: their places are held for that.
+const maxAligned = 1 << 18
+
+func (c *Comparer) eachElement(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt, sb *jsonstream.Scanner, differs int64, pointer string, yield func(Difference) error) error {
+	startA, n, inA, err := c.endsA.elements(sa, c.small)
 	if err != nil {
 		return err
 	}
-	startB, inB, err := elements(sb)
+	startB, m, inB, err := c.endsB.elements(sb, c.small)
 	if err != nil {
 		return err
+	}
+	if n == m || max(n, m) > maxAligned {
+		sa.Reset(a, startA, 0, jsonstream.Trusted)
+		sb.Reset(b, startB, 0, jsonstream.Trusted)
+		return c.eachInOrder(a, sa, b, sb, differs, pointer, yield)
 	}
 	l := aligned{
-		n: len(inA), m: len(inB),
+		n: n, m: m,
 		same: func(i, j int) (bool, error) {
-			d, err := c.Values(a, inA[i], b, inB[j])
+			d, err := c.values(a, inA[i], b, inB[j], unknown)
 			return d == nil, err
 		},
-		each: func(i, j int, pointer string) error { return c.each(a, inA[i], b, inB[j], pointer, yield) },
+		each: func(i, j int, pointer string) error { return c.each(a, inA[i], b, inB[j], differs, pointer, yield) },
 		offA: func(i int) int64 { return inA[i].Off }, offB: func(j int) int64 { return inB[j].Off }, startB: startB,
 	}
 	return l.walk(pointer, yield)
 }
 
-func elements(s *jsonstream.Scanner) (start int64, list []jsonstream.Span, err error) {
-	start, _, err = s.Array(func(int) error {
-		span, err := s.Skip()
-		list = append(list, span)
+// eachInOrder pairs elements by their position alone, and holds none of their places.
+func (c *Comparer) eachInOrder(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt, sb *jsonstream.Scanner, differs int64, pointer string, yield func(Difference) error) error {
+	if _, err := sa.EnterArray(); err != nil {
 		return err
-	})
-	return start, list, err
-}
-
-func (c *Comparer) eachMember(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt, sb *jsonstream.Scanner, pointer string, yield func(Difference) error) error {
-	_, inA, err := members(sa)
+	}
+	startB, err := sb.EnterArray()
 	if err != nil {
 		return err
 	}
-	startB, inB, err := members(sb)
+	for i, moreA, moreB := 0, true, true; ; i++ {
+		var spanA, spanB jsonstream.Span
+		if moreA {
+			if spanA, moreA, err = c.endsA.next(sa, c.small); err != nil {
+				return err
+			}
+		}
+		if moreB {
+			if spanB, moreB, err = c.endsB.next(sb, c.small); err != nil {
+				return err
+			}
+		}
+		switch {
+		case moreA && moreB:
+			err = c.each(a, spanA, b, spanB, differs, pointer+element(i), yield)
+		case moreA:
+			err = yield(Difference{Pointer: pointer + element(i), OffA: spanA.Off, OffB: startB, AbsentB: true})
+		case moreB:
+			err = yield(Difference{Pointer: pointer + element(i), OffB: spanB.Off, AbsentA: true})
+		default:
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// elements counts the elements of an array, and lists the first maxAligned of them.
+func (e ends) elements(s *jsonstream.Scanner, least int64) (start int64, n int, list []jsonstream.Span, err error) {
+	start, _, err = s.Array(func(int) error {
+		span, err := e.skip(s, least)
+		if n++; n <= maxAligned {
+			list = append(list, span)
+		}
+		return err
+	})
+	return start, n, list, err
+}
+
+func (c *Comparer) eachMember(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt, sb *jsonstream.Scanner, differs int64, pointer string, yield func(Difference) error) error {
+	_, inA, err := c.endsA.members(sa, c.small)
+	if err != nil {
+		return err
+	}
+	startB, inB, err := c.endsB.members(sb, c.small)
 	if err != nil {
 		return err
 	}
@@ -212,7 +260,7 @@ func (c *Comparer) eachMember(a io.ReaderAt, sa *jsonstream.Scanner, b io.Reader
 		at := pointer + m.token()
 		if spanB, ok := places[m.name]; ok {
 			delete(places, m.name)
-			err = c.each(a, m.span, b, spanB, at, yield)
+			err = c.each(a, m.span, b, spanB, differs, at, yield)
 		} else {
 			err = yield(Difference{Pointer: at, OffA: m.span.Off, OffB: startB, AbsentB: true})
 		}

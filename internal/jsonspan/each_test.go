@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -138,5 +139,31 @@ func TestEachOfUnreadableText(t *testing.T) {
 	var read *jsonstream.ReadError
 	if !errors.As(err, &read) {
 		t.Errorf("%v", err)
+	}
+}
+
+// Long arrays are paired by position, so that the places of their elements are not held.
+func TestEachOfManyElements(t *testing.T) {
+	const n = maxAligned + 10
+	long := "[" + strings.Repeat("1,", n-1) + "1]"
+	for name, c := range map[string]struct {
+		a, b string
+		want []string
+	}{
+		"same length": {long, long[:len(long)-2] + "2]", []string{"/262153"}},
+		"b has more":  {long, "[1,1,3," + long[1:], []string{"/2", "/262154", "/262155", "/262156"}},
+		"a has more":  {"[1,1,3," + long[1:], long, []string{"/2", "/262154", "/262155", "/262156"}},
+	} {
+		var got []string
+		err := New().Each(strings.NewReader(c.a), spanOf([]byte(c.a)), strings.NewReader(c.b), spanOf([]byte(c.b)), func(d Difference) error {
+			if at := int64(2); d.Pointer == "/262156" && (d.AbsentA && d.OffB != int64(len(c.b))-at || d.AbsentB && d.OffA != int64(len(c.a))-at) {
+				t.Errorf("%s: %+v", name, d)
+			}
+			got = append(got, d.Pointer)
+			return nil
+		})
+		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
 	}
 }

@@ -31,10 +31,66 @@ type Comparer struct {
 	a, b        window
 	left, right tape
 	small       int64 // size up to which values are compared in memory
+	// Of the values at hand: where large containers inside them end on either side, by their
+	// beginnings, and where in a the last comparison of texts found the first difference.
+	endsA, endsB ends
+	differs      int64
 }
 
 // New returns a Comparer.
 func New() *Comparer { return &Comparer{small: smallValue} }
+
+// ends are the ends of large containers by their beginnings. A descent into a value scans
+// it for the places of its members, then each large member for those of its own, and so on:
+// of values nested deep that would take the depth times the size, if what one scan has
+// walked past were not jumped over by the next.
+type ends map[int64]int64
+
+// maxEnds bounds how many are kept; beyond, containers are scanned again.
+const maxEnds = 1 << 16
+
+func (e ends) note(span jsonstream.Span) {
+	if len(e) < maxEnds {
+		e[span.Off] = span.End()
+	}
+}
+
+// skip reads the value that comes next in the outermost container, and jumps over it if it
+// was walked past before.
+func (e ends) skip(s *jsonstream.Scanner, least int64) (jsonstream.Span, error) {
+	if len(e) > 0 {
+		off := s.NextOffset()
+		if end, ok := e[off]; ok {
+			return jsonstream.Span{Off: off, Len: end - off}, s.JumpTo(end)
+		}
+	}
+	return s.SkipNoting(least, e.note)
+}
+
+// begin makes the Comparer know nothing of the values at hand.
+func (c *Comparer) begin() {
+	if c.endsA == nil {
+		c.endsA, c.endsB = ends{}, ends{}
+	}
+	clear(c.endsA)
+	clear(c.endsB)
+}
+
+// unknown is where texts differ that were not compared yet.
+const unknown = -1
+
+// sameText tells whether two values have the same text but for white space. Differs is where
+// in a the text around them is known to differ: texts that reach beyond it need no look.
+func (c *Comparer) sameText(a io.ReaderAt, spanA jsonstream.Span, b io.ReaderAt, spanB jsonstream.Span, differs int64) (same bool, first int64, err error) {
+	if spanA.Off <= differs && differs < spanA.End() {
+		return false, differs, nil
+	}
+	if same, err := c.lines(a, spanA, b, spanB); same || err != nil {
+		return same, unknown, err
+	}
+	_, same, err = c.Text(a, spanA, b, spanB)
+	return same, c.differs, err
+}
 
 // window is a forward reader of one side.
 type window struct {

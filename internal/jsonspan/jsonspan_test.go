@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -497,5 +498,58 @@ func TestValuesOfAShorterSource(t *testing.T) {
 	var read *jsonstream.ReadError
 	if d != nil || !errors.As(err, &read) || read.Offset != 4 || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a value that has become shorter: %+v, %#v", d, err)
+	}
+}
+
+// countedReads counts the bytes that are read.
+type countedReads struct {
+	text []byte
+	read int64
+}
+
+func (r *countedReads) ReadAt(p []byte, off int64) (int, error) {
+	n, err := bytes.NewReader(r.text).ReadAt(p, off)
+	r.read += int64(n)
+	return n, err
+}
+
+// Values that are nested deep and differ deep inside are read a few times, not once for
+// each level.
+func TestDeepValues(t *testing.T) {
+	const depth = 400
+	deep := func(open, shut string, inner string) []byte {
+		return []byte(strings.Repeat(open, depth) + inner + strings.Repeat(shut, depth))
+	}
+	filler := strings.Repeat("12345678,", 3*smallValue/9)
+	for name, c := range map[string]struct {
+		open, shut, token string
+	}{
+		"objects": {`{"x": 1, "a": `, "}", "/a"},
+		"arrays":  {`[7, `, "]", "/1"},
+		"behind":  {`[`, ", [8]]", "/0"},
+	} {
+		a := &countedReads{text: deep(c.open, c.shut, "["+filler+"1]")}
+		b := &countedReads{text: deep(c.open, c.shut, "["+filler+"2]")}
+		want := strings.Repeat(c.token, depth) + "/" + strconv.Itoa(strings.Count(filler, ","))
+		d, err := New().Values(a, spanOf(a.text), b, spanOf(b.text))
+		if err != nil || d == nil || d.Pointer != want {
+			t.Errorf("%s: %v, %v, want a difference at …%s", name, d, err, want[len(want)-20:])
+		}
+		most := int64(12*len(a.text) + depth*64<<10)
+		if a.read > most || b.read > most {
+			t.Errorf("%s: of %d bytes, %d and %d were read", name, len(a.text), a.read, b.read)
+		}
+		a.read, b.read = 0, 0
+		var found []string
+		err = New().Each(a, spanOf(a.text), b, spanOf(b.text), func(d Difference) error {
+			found = append(found, d.Pointer)
+			return nil
+		})
+		if err != nil || len(found) != 1 || found[0] != want {
+			t.Errorf("%s: %d differences, %v", name, len(found), err)
+		}
+		if a.read > most || b.read > most {
+			t.Errorf("%s: for each difference of %d bytes, %d and %d were read", name, len(a.text), a.read, b.read)
+		}
 	}
 }

@@ -21,6 +21,7 @@ func (c *Comparer) Text(a io.ReaderAt, spanA jsonstream.Span, b io.ReaderAt, spa
 	c.a.reset(a, spanA.Off, spanA.Len)
 	c.b.reset(b, spanB.Off, spanB.Len)
 	var m matcher
+	c.differs = unknown
 	for {
 		if err := c.fill(); err != nil {
 			return 0, false, err
@@ -34,6 +35,7 @@ func (c *Comparer) Text(a io.ReaderAt, spanA jsonstream.Span, b io.ReaderAt, spa
 		}
 		i, j, ok := m.match(c.a.rest, c.b.rest)
 		if !ok {
+			c.differs = c.a.at() + int64(i)
 			return 0, false, nil
 		}
 		c.a.rest, c.b.rest = c.a.rest[i:], c.b.rest[j:]

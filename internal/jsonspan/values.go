@@ -32,10 +32,13 @@ var nested = jsonstream.Limits{Window: 16 << 10}
 // by member: its members are located first and then compared each by its span, so that
 // what is held is names and offsets, never text.
 func (c *Comparer) Values(a io.ReaderAt, spanA jsonstream.Span, b io.ReaderAt, spanB jsonstream.Span) (*Difference, error) {
-	if same, err := c.lines(a, spanA, b, spanB); same || err != nil {
-		return nil, err
-	}
-	if _, same, err := c.Text(a, spanA, b, spanB); same || err != nil {
+	c.begin()
+	return c.values(a, spanA, b, spanB, unknown)
+}
+
+func (c *Comparer) values(a io.ReaderAt, spanA jsonstream.Span, b io.ReaderAt, spanB jsonstream.Span, differs int64) (*Difference, error) {
+	same, differs, err := c.sameText(a, spanA, b, spanB, differs)
+	if same || err != nil {
 		return nil, err
 	}
 	if spanA.Len <= c.small && spanB.Len <= c.small {
@@ -48,9 +51,9 @@ func (c *Comparer) Values(a io.ReaderAt, spanA jsonstream.Span, b io.ReaderAt, s
 	case kind != sb.Peek():
 		return &Difference{OffA: spanA.Off, OffB: spanB.Off}, nil
 	case kind == '{':
-		return c.objects(a, sa, b, sb)
+		return c.objects(a, sa, b, sb, differs)
 	case kind == '[':
-		return c.arrays(a, sa, b, sb)
+		return c.arrays(a, sa, b, sb, differs)
 	}
 	return scalars(sa, sb)
 }
@@ -101,7 +104,7 @@ func EachPair(a, b *jsonstream.Scanner, fn func(i int, spanA, spanB jsonstream.S
 	}
 }
 
-func (c *Comparer) arrays(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt, sb *jsonstream.Scanner) (*Difference, error) {
+func (c *Comparer) arrays(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt, sb *jsonstream.Scanner, differs int64) (*Difference, error) {
 	startA, err := sa.EnterArray()
 	if err != nil {
 		return nil, err
@@ -111,11 +114,11 @@ func (c *Comparer) arrays(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt, 
 		return nil, err
 	}
 	for i := 0; ; i++ {
-		spanA, moreA, err := next(sa)
+		spanA, moreA, err := c.endsA.next(sa, c.small)
 		if err != nil {
 			return nil, err
 		}
-		spanB, moreB, err := next(sb)
+		spanB, moreB, err := c.endsB.next(sb, c.small)
 		if err != nil || (!moreA && !moreB) {
 			return nil, err
 		}
@@ -125,7 +128,7 @@ func (c *Comparer) arrays(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt, 
 		case !moreA:
 			return &Difference{Pointer: element(i), OffA: startA, OffB: spanB.Off, AbsentA: true}, nil
 		}
-		if d, err := c.Values(a, spanA, b, spanB); d != nil || err != nil {
+		if d, err := c.values(a, spanA, b, spanB, differs); d != nil || err != nil {
 			return d.under(element(i)), err
 		}
 	}
@@ -139,6 +142,15 @@ func next(s *jsonstream.Scanner) (span jsonstream.Span, more bool, err error) {
 		return span, false, err
 	}
 	span, err = s.Skip()
+	return span, true, err
+}
+
+// next is the next element, of which what is large is noted.
+func (e ends) next(s *jsonstream.Scanner, least int64) (span jsonstream.Span, more bool, err error) {
+	if more, err = s.More(); err != nil || !more {
+		return span, false, err
+	}
+	span, err = e.skip(s, least)
 	return span, true, err
 }
 
@@ -157,22 +169,22 @@ type member struct {
 
 func (m member) token() string { return string(jsonvalue.AppendToken(nil, m.name)) }
 
-func members(s *jsonstream.Scanner) (start int64, list []member, err error) {
+func (e ends) members(s *jsonstream.Scanner, least int64) (start int64, list []member, err error) {
 	start, _, err = s.Object(func(name []byte) error {
 		key := string(name)
-		span, err := s.Skip()
+		span, err := e.skip(s, least)
 		list = append(list, member{key, span})
 		return err
 	})
 	return start, list, err
 }
 
-func (c *Comparer) objects(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt, sb *jsonstream.Scanner) (*Difference, error) {
-	startA, inA, err := members(sa)
+func (c *Comparer) objects(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt, sb *jsonstream.Scanner, differs int64) (*Difference, error) {
+	startA, inA, err := c.endsA.members(sa, c.small)
 	if err != nil {
 		return nil, err
 	}
-	startB, inB, err := members(sb)
+	startB, inB, err := c.endsB.members(sb, c.small)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +197,7 @@ func (c *Comparer) objects(a io.ReaderAt, sa *jsonstream.Scanner, b io.ReaderAt,
 		if !ok {
 			return &Difference{Pointer: m.token(), OffA: m.span.Off, OffB: startB, AbsentB: true}, nil
 		}
-		if d, err := c.Values(a, m.span, b, spanB); d != nil || err != nil {
+		if d, err := c.values(a, m.span, b, spanB, differs); d != nil || err != nil {
 			return d.under(m.token()), err
 		}
 		delete(places, m.name)

@@ -110,6 +110,8 @@ type Scanner struct {
 	top      []byte            // the members read so far of an outermost object, their values null
 	lastName int               // where the last of them begins
 	seen     []map[string]bool // Lenient: the names of each open object, by depth
+	note     func(Span)        // told of the containers that are skipped, see SkipNoting
+	least    int64             // bytes of those that it is told of
 	open     [DefaultDepth + 2]container
 }
 
@@ -118,6 +120,7 @@ type container struct {
 	object bool
 	tokens int   // names and values so far
 	names  int64 // Scanner.names outside the container
+	start  int64 // of a container to be noted
 }
 
 // New returns a scanner of the document src from offset off, where a value begins.
@@ -345,11 +348,20 @@ func (s *Scanner) Skip() (Span, error) {
 	return Span{start, s.Offset() - start}, err
 }
 
+// SkipNoting is Skip for one who is going to read containers inside the value again: note
+// is told of each that has least bytes or more, the value itself included, the inner before
+// the outer. In Lenient mode none is noted.
+func (s *Scanner) SkipNoting(least int64, note func(Span)) (Span, error) {
+	s.note, s.least = note, least
+	defer func() { s.note = nil }()
+	return s.Skip()
+}
+
 // skipRest walks the tokens up to the end of the container that was just entered. The
 // decoder's own SkipValue does the same, but to a depth of 10,000 and any number of keys.
 func (s *Scanner) skipRest(object bool) error {
 	outer := s.depth
-	s.open[outer] = container{object: object, names: s.names}
+	s.open[outer] = container{object: object, names: s.names, start: s.Offset() - 1}
 	last := s.dec.InputOffset()
 	for s.depth >= outer {
 		tok, err := s.dec.ReadToken()
@@ -361,7 +373,11 @@ func (s *Scanner) skipRest(object bool) error {
 		last = now
 		switch kind := tok.Kind(); kind {
 		case '}', ']':
-			s.names = s.open[s.depth].names
+			c := &s.open[s.depth]
+			if s.note != nil && now+s.shift-c.start >= s.least {
+				s.note(Span{c.start, now + s.shift - c.start})
+			}
+			s.names = c.names
 			s.depth--
 		default:
 			if err := s.count(&s.open[s.depth], kind, size); err != nil {
@@ -397,6 +413,9 @@ func (s *Scanner) count(c *container, kind jsontext.Kind, size int64) error {
 		return s.fail(finding.JSONDepth, s.Offset()-1, "nesting deeper than %d", s.limits.Depth)
 	}
 	s.open[s.depth] = container{object: kind == '{', names: s.names}
+	if s.note != nil {
+		s.open[s.depth].start = s.Offset() - 1
+	}
 	return nil
 }
 
@@ -461,8 +480,8 @@ func readTree(parser *jsonvalue.Parser, src io.ReaderAt, span Span) (*jsonvalue.
 }
 
 // maxTreeValues bounds the values of a tree, which take many times the room of their
-// text (input.limit).
-const maxTreeValues = 500_000
+// text (input.limit). The largest sound block names each of 65,536 ranks twice.
+const maxTreeValues = 200_000
 
 func noEOF(err error) error {
 	if err == io.EOF {
