@@ -51,7 +51,8 @@ type Options struct {
 	OnEvent func(Event)
 	// RetryMin and RetryMax bound the pause between two connections: 100 ms and 5 s.
 	RetryMin, RetryMax time.Duration
-	// ConnectTimeout bounds a connection's set-up and again its handshake: 5 s.
+	// ConnectTimeout bounds a connection's set-up and again its handshake: 3 s, so that a
+	// peer which accepts and says nothing is reported as silent when it is.
 	ConnectTimeout time.Duration
 	// SilentAfter is the silence that is reported: 3 s, since publishers send once a second.
 	SilentAfter time.Duration
@@ -74,7 +75,7 @@ func (o Options) withDefaults() Options {
 	}
 	set(&o.RetryMin, 100*time.Millisecond)
 	set(&o.RetryMax, 5*time.Second)
-	set(&o.ConnectTimeout, 5*time.Second)
+	set(&o.ConnectTimeout, 3*time.Second)
 	set(&o.SilentAfter, 3*time.Second)
 	if o.OnEvent == nil {
 		o.OnEvent = func(Event) {}
