@@ -19,7 +19,7 @@ import (
 	"github.com/go-zeromq/zmq4/security/null"
 )
 
-const patience = 20 * time.Second // for what happens at once if it happens at all
+const patience = time.Minute // for what happens at once if it happens at all
 
 // options are those of a fleet of one rank on a port of the system's choice.
 func options() Options {
