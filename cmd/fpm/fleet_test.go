@@ -20,7 +20,7 @@ func TestFleetIsRecorded(t *testing.T) {
 	r := startRecord(t, fpm, dir, "--ipc-base", base, "--ranks", "0-3", "--mode", "full")
 	var stdout, stderr bytes.Buffer
 	fleet := exec.CommandContext(t.Context(), fpm, "simulate", "stream", "--ipc-base", base, "--workers", "2", "--ranks", "2", "--worker-id", "w",
-		"--load", "steady", "--rate", "2000", "--count", "1996", "--await", "--seed", "7", "--drop", "0.02", "--bad", "version", "--high-water", "4000", "--format", "json")
+		"--load", "steady", "--rate", "2000", "--count", "1996", "--await", "--seed", "7", "--drop", "0.02", "--bad", "version", "--high-water", "4000", "--linger", "1m", "--format", "json")
 	fleet.Stdout, fleet.Stderr = &stdout, &stderr
 	if err := fleet.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, &stderr)

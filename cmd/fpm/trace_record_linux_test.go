@@ -144,12 +144,13 @@ func TestRecordUnreadStreams(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := &recording{t: t, dir: dir, stderr: newLog(), cmd: cmd}
-		fleet := exec.Command(fpm, "simulate", "stream", "--ipc-base", sockets, "--load", "steady", "--worker-id", "w", "--quiet", "--rate", "200", "--for", "5s")
+		fleet := exec.Command(fpm, "simulate", "stream", "--ipc-base", sockets, "--load", "steady", "--worker-id", "w", "--quiet",
+			"--rate", "200", "--count", "1000", "--ranks", "2", "--await", "--linger", "1m")
 		if err := fleet.Run(); err != nil {
 			t.Fatal(err)
 		}
 		status, want := r.stop(syscall.SIGTERM), map[string]int{"stdout": 3, "stderr": 0}[name]
-		if m := r.manifest(); status != want || !m.Complete || m.Totals.Received < 500 || m.Totals.Written != m.Totals.Received {
+		if m := r.manifest(); status != want || !m.Complete || m.Totals.Received != 2000 || m.Totals.Written != m.Totals.Received {
 			t.Errorf("%s: exit status %d, %+v", name, status, m)
 		}
 	}

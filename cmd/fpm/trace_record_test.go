@@ -30,7 +30,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // lineLog is what a process writes, line by line, with a way to wait for a text.
 type lineLog struct {
@@ -227,6 +227,7 @@ func accountFor(t *testing.T, m manifestOf, found counted) {
 type publishing struct {
 	t      *testing.T
 	cmd    *exec.Cmd
+	stdin  io.Writer
 	stdout bytes.Buffer
 }
 
@@ -236,6 +237,10 @@ func publish(t *testing.T, args ...string) *publishing {
 	p.cmd.Stdout = &p.stdout
 	stderr := newLog()
 	p.cmd.Stderr = stderr
+	var err error
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -249,6 +254,14 @@ func (p *publishing) kill() {
 	if p.cmd.ProcessState == nil {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
+	}
+}
+
+// send lets a publisher begin that was started to wait for it.
+func (p *publishing) send() {
+	p.t.Helper()
+	if _, err := io.WriteString(p.stdin, "go\n"); err != nil {
+		p.t.Fatal(err)
 	}
 }
 
@@ -284,7 +297,7 @@ func TestRecordInterop(t *testing.T) {
 	}{
 		"plain": {[]string{"--ranks", "2", "--rate", "500", "--count", "200"}, want{}},
 		"burst": {[]string{"--ranks", "4", "--burst", "--count", "5000"}, want{gaps: true}},
-		"idle":  {[]string{"--idle", "--count", "1", "--warm", "1"}, want{}},
+		"idle":  {[]string{"--idle", "--count", "1"}, want{}},
 		"extra": {[]string{"--extra", "--rate", "1000", "--count", "200"}, want{}},
 		"skip":  {[]string{"--skip", "3", "--rate", "1000", "--count", "550"}, want{gaps: true}},
 		"v0":    {[]string{"--v0", "--rate", "1000", "--count", "50"}, want{reason: "version", status: 1}},
@@ -314,10 +327,12 @@ func TestRecordInterop(t *testing.T) {
 				port := porttest.Row(t, last+1)
 				base, from = fmt.Sprintf("tcp://127.0.0.1:%d", port), []string{"--base-port", strconv.Itoa(port)}
 			}
-			// The publisher is there first, and waits before it sends.
-			p := publish(t, append([]string{"--base", base, "--warm", "1.2"}, c.args...)...)
+			// The publisher is there first, sends when all its ranks have a subscriber, and ends when
+			// that has everything.
+			p := publish(t, append([]string{"--base", base, "--await", "--linger", "60000"}, c.args...)...)
 			r := startRecord(t, fpm, dir, append(from, "--ranks", ranks, "--mode", "full")...)
 			r.stderr.has(t, ": connected", last+1)
+			p.send()
 			good, bad := p.sent()
 			r.stderr.has(t, "the connection ended", last+1)
 			if status := r.stop(syscall.SIGTERM); status != c.want.status {

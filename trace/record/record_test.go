@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -293,13 +294,20 @@ func TestRunStops(t *testing.T) {
 		}
 		accounted(t, m.Totals.Counts)
 	})
-	t.Run("when the time is up", func(t *testing.T) {
+}
+
+// What depends on the time runs on a clock of its own, which stands while anything is to do.
+func TestRunStopsInTime(t *testing.T) {
+	timed := func(name string, run func(t *testing.T)) {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, run) })
+	}
+	timed("when the time is up", func(t *testing.T) {
 		m, err := newBench(t, 1, Options{For: time.Millisecond}).run().end()
 		if err != nil || m.State != Stopped {
 			t.Errorf("%v, %s", err, m.State)
 		}
 	})
-	t.Run("when an endpoint does not deliver", func(t *testing.T) {
+	timed("when an endpoint does not deliver", func(t *testing.T) {
 		b := newBench(t, 3, Options{RequireFirst: 100 * time.Millisecond})
 		r := b.run()
 		r.send(1, "w", 0, 0)
@@ -311,7 +319,7 @@ func TestRunStops(t *testing.T) {
 			t.Errorf("what came is written all the same: %+v", m.Totals)
 		}
 	})
-	t.Run("not when all do", func(t *testing.T) {
+	timed("not when all do", func(t *testing.T) {
 		r := newBench(t, 1, Options{RequireFirst: 50 * time.Millisecond, For: 100 * time.Millisecond}).run()
 		r.send(0, "w", 0, 0)
 		if _, err := r.end(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os/exec"
@@ -29,6 +30,7 @@ import (
 type program struct {
 	t   *testing.T
 	cmd *exec.Cmd
+	in  io.Writer
 	out bytes.Buffer
 }
 
@@ -39,11 +41,29 @@ type story struct {
 	Next      uint64
 }
 
-// publish starts a publisher and waits until its sockets are bound.
-func publish(t *testing.T, args ...string) *program {
+// publish starts a publisher, and lets it send once all who watch it are connected: each
+// gets the first message, however long either side takes, and the last one.
+func publish(t *testing.T, watches []*watch, args ...string) *program {
+	t.Helper()
+	p := bind(t, append(args, "--await", "--linger", strconv.Itoa(int(patience.Milliseconds())))...)
+	for _, w := range watches {
+		w.event(subscribe.Connected)
+	}
+	if _, err := io.WriteString(p.in, "go\n"); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// bind starts a publisher and waits until its sockets are bound.
+func bind(t *testing.T, args ...string) *program {
 	t.Helper()
 	p := &program{t: t, cmd: exec.Command(zmqtest.Python, append([]string{"../testdata/fpm_pub.py"}, args...)...)}
 	p.cmd.Stdout = &p.out
+	var err error
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +180,7 @@ func TestLibzmqRanks(t *testing.T) {
 			for _, e := range endpoints {
 				watches = append(watches, start(t, e, quick()))
 			}
-			publish(t, "--base", base, "--ranks", strconv.Itoa(ranks), "--count", strconv.Itoa(count), "--rate", "500")
+			publish(t, watches, "--base", base, "--ranks", strconv.Itoa(ranks), "--count", strconv.Itoa(count), "--rate", "500")
 			for rank, w := range watches {
 				w.hearAll(count).whole(t, rank, count)
 			}
@@ -173,7 +193,7 @@ func TestLibzmqRanks(t *testing.T) {
 func TestLibzmqBurst(t *testing.T) {
 	zmqtest.NeedLibzmq(t)
 	w, base := one(t)
-	p := publish(t, "--base", base, "--burst", "--count", "20000")
+	p := publish(t, []*watch{w}, "--base", base, "--burst", "--count", "20000")
 	next := p.stories()[0].Next
 	w.event(subscribe.Disconnected)
 	received := len(w.messages)
@@ -202,7 +222,7 @@ func TestLibzmqBadMessages(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			w, base := one(t)
-			p := publish(t, "--base", base, "--count", "200", "--rate", "2000", "--bad", kind)
+			p := publish(t, []*watch{w}, "--base", base, "--count", "200", "--rate", "2000", "--bad", kind)
 			h := w.hearAll(200)
 			s := p.stories()[0]
 			if s.Bad != 20 || len(h.passes) != s.Sent {
@@ -220,7 +240,7 @@ func TestLibzmqVariants(t *testing.T) {
 	t.Run("neither version nor counter", func(t *testing.T) {
 		t.Parallel()
 		w, base := one(t)
-		publish(t, "--base", base, "--count", "50", "--rate", "500", "--v0")
+		publish(t, []*watch{w}, "--base", base, "--count", "50", "--rate", "500", "--v0")
 		if diff := cmp.Diff(map[string]int{"version": 50}, w.hearAll(50).rejected); diff != "" {
 			t.Error(diff)
 		}
@@ -228,7 +248,7 @@ func TestLibzmqVariants(t *testing.T) {
 	t.Run("unknown keys", func(t *testing.T) {
 		t.Parallel()
 		w, base := one(t)
-		publish(t, "--base", base, "--count", "50", "--rate", "500", "--extra")
+		publish(t, []*watch{w}, "--base", base, "--count", "50", "--rate", "500", "--extra")
 		h := w.hearAll(50)
 		h.whole(t, 0, 50)
 		for _, f := range h.passes {
@@ -240,7 +260,7 @@ func TestLibzmqVariants(t *testing.T) {
 	t.Run("skipped numbers", func(t *testing.T) {
 		t.Parallel()
 		w, base := one(t)
-		publish(t, "--base", base, "--count", "250", "--rate", "1000", "--skip", "7")
+		publish(t, []*watch{w}, "--base", base, "--count", "250", "--rate", "1000", "--skip", "7")
 		for i, f := range w.hearAll(250).passes {
 			if want := int64(i + i/100*7); f.CounterID != want {
 				t.Fatalf("message %d has the number %d; want %d", i, f.CounterID, want)
@@ -250,10 +270,9 @@ func TestLibzmqVariants(t *testing.T) {
 	t.Run("heartbeats", func(t *testing.T) {
 		t.Parallel()
 		w, base := one(t)
-		publish(t, "--base", base, "--count", "20", "--rate", "10", "--heartbeat", "100")
-		// Two seconds are twenty PINGs; one without an answer would end the connection.
-		w.hearAll(20).whole(t, 0, 20)
-		w.event(subscribe.Connected)
+		// The forty messages take longer than libzmq waits for an answer to its PINGs.
+		publish(t, []*watch{w}, "--base", base, "--count", "40", "--rate", "10", "--heartbeat", "100", "--heartbeat-timeout", "3000")
+		w.hearAll(40).whole(t, 0, 40)
 		for len(w.events) > 0 {
 			if e := <-w.events; e.Kind == subscribe.Connected {
 				t.Error("the publisher dropped the connection")
@@ -268,7 +287,7 @@ func TestLibzmqVariants(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := start(t, list[0], quick())
-		publish(t, "--base", "ipc://"+filepath.Join(dir, "bare"), "--count", "20", "--rate", "100")
+		publish(t, []*watch{w}, "--base", "ipc://"+filepath.Join(dir, "bare"), "--count", "20", "--rate", "100")
 		w.hearAll(20).whole(t, 0, 20)
 	})
 }
@@ -279,7 +298,7 @@ func TestLibzmqKilledAndReplaced(t *testing.T) {
 	port := strconv.Itoa(porttest.Row(t, 1))
 	w := start(t, subscribe.Endpoint{Address: "tcp://127.0.0.1:" + port}, quick())
 	base := "tcp://127.0.0.1:" + port
-	p := publish(t, "--base", base, "--seconds", "100")
+	p := publish(t, []*watch{w}, "--base", base, "--seconds", "100")
 	first := w.hearAll(20)
 	first.whole(t, 0, 20)
 	p.kill()
@@ -302,7 +321,7 @@ func TestLibzmqKilledAndReplaced(t *testing.T) {
 	for len(w.messages) > 0 {
 		<-w.messages // of the first worker, read before it was killed
 	}
-	publish(t, "--base", base, "--count", "20", "--worker", "another")
+	publish(t, []*watch{w}, "--base", base, "--count", "20", "--worker", "another")
 	for i, f := range w.hearAll(20).passes {
 		if f.WorkerID != "another" || f.CounterID != int64(i) {
 			t.Fatalf("message %d: %s", i, f.JSON)

@@ -116,4 +116,4 @@ func (p publisher) want(n int, ok func([]byte) bool) {
 }
 
 // patience is how long a test waits for something that must happen.
-const patience = 20 * time.Second
+const patience = time.Minute

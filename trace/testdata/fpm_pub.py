@@ -19,18 +19,27 @@ sent and the send times' span. It knows nothing of fpm: it is the independent pe
   --extra          payloads with unknown keys (timing_scope, a list inside scheduled_requests)
   --skip N         leave out N sequence numbers after every 100 messages (a publisher that dropped)
   --heartbeat MS   libzmq's own PING each MS milliseconds; a subscriber that does not answer is dropped
+  --heartbeat-timeout MS  how long an answer may take (default as long as --heartbeat, as with libzmq)
+  --await          wait for a line on standard input before the first message, then until libzmq knows
+                   the subscriptions that had been sent by then; --warm is ignored
+  --linger MS      how long the end waits for subscribers that still read (default 0, as engines do)
 """
 import argparse
+import fcntl
+import glob
 import json
 import math
 import random
 import signal
 import struct
 import sys
+import termios
+import threading
 import time
 
 import msgpack
 import zmq
+from zmq.utils.monitor import recv_monitor_message
 
 SCHEDULED = ("num_prefill_requests", "sum_prefill_tokens", "var_prefill_length", "sum_prefill_kv_tokens",
              "num_decode_requests", "sum_decode_kv_tokens", "var_decode_kv_tokens")
@@ -93,6 +102,44 @@ def frames(rng, m, seq, bad):
     return [topic, stamp, body]
 
 
+def accepted(monitor):
+    """The descriptors of the connections that a socket has accepted."""
+    found = []
+    while monitor.poll(0):
+        found.append(recv_monitor_message(monitor)["value"])
+    return found
+
+
+def unread(fd):
+    """How many bytes the kernel has for a connection that libzmq has not read; none if it has closed it."""
+    try:
+        return struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0]
+    except OSError:
+        return 0
+
+
+def others_sleep():
+    """Whether every thread but this one waits: libzmq's have dealt with all that they have read."""
+    for path in glob.glob("/proc/self/task/*/stat"):
+        if int(path.split("/")[4]) != threading.get_native_id():
+            with open(path) as f:
+                if f.read().rpartition(")")[2].split()[0] != "S":
+                    return False
+    return True
+
+
+def settle(socks, monitors):
+    """Returns when the sockets know each subscription that is in the kernel. A PUB socket does not tell of
+    them, and drops what it sends before without a word, so its threads are looked at (on Linux)."""
+    fds = [fd for m in monitors for fd in accepted(m)]
+    if not sys.platform.startswith("linux"):
+        time.sleep(2)
+    while any(map(unread, fds)) or not others_sleep():
+        time.sleep(0.001)
+    for s in socks:
+        s.getsockopt(zmq.EVENTS)  # takes what libzmq's threads have for the socket
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--base", default="tcp://127.0.0.1:20380")
@@ -112,15 +159,21 @@ def main():
     ap.add_argument("--skip", type=int, default=0)
     ap.add_argument("--seed", type=int, default=0)
     ap.add_argument("--heartbeat", type=int, default=0)
+    ap.add_argument("--heartbeat-timeout", type=int)
+    ap.add_argument("--await", dest="wait", action="store_true")
+    ap.add_argument("--linger", type=int, default=0)
     a = ap.parse_args()
     ctx = zmq.Context()
-    socks, seqs, sent, bad = [], [], [], []
+    socks, monitors, seqs, sent, bad = [], [], [], [], []
     for i in range(a.ranks):
         rank = a.first_rank + i
         s = ctx.socket(zmq.PUB)
-        s.setsockopt(zmq.LINGER, 0)
+        s.setsockopt(zmq.LINGER, a.linger)
         if a.heartbeat:
             s.setsockopt(zmq.HEARTBEAT_IVL, a.heartbeat)
+            s.setsockopt(zmq.HEARTBEAT_TIMEOUT, a.heartbeat_timeout or a.heartbeat)
+        if a.wait:
+            monitors.append(s.get_monitor_socket(zmq.EVENT_ACCEPTED))
         if a.base.startswith("tcp://"):
             host, port = a.base[6:].rsplit(":", 1)
             s.bind(f"tcp://{host}:{int(port) + rank}")
@@ -134,7 +187,12 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
     signal.signal(signal.SIGINT, lambda *_: stop.append(1))
     print("ready", file=sys.stderr, flush=True)
-    time.sleep(a.warm)
+    if a.wait:
+        if not sys.stdin.readline():
+            return  # the test is over
+        settle(socks, monitors)
+    else:
+        time.sleep(a.warm)
     rng = random.Random(a.seed)
     begin = time.monotonic()
     interval = 1.0 if a.idle else 1.0 / a.rate
@@ -165,11 +223,14 @@ def main():
             if delay > 0:
                 time.sleep(delay)
     span = time.monotonic() - begin
-    time.sleep(0.2)
+    if not a.linger:
+        time.sleep(0.2)
     for i, s in enumerate(socks):
         print(json.dumps({"rank": a.first_rank + i, "worker": a.worker, "sent": sent[i], "bad": bad[i],
                           "next": seqs[i], "seconds": round(span, 3)}))
         s.close()
+    for m in monitors:
+        m.close()
     ctx.term()
 
 

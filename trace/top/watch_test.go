@@ -18,7 +18,7 @@ import (
 	"github.com/fpm-project/fpm/trace/wire"
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // until looks at a board until it shows what is expected.
 func until(t *testing.T, b *Board, what string, ok func(Snapshot) bool) {
