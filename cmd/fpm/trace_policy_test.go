@@ -22,7 +22,7 @@ func parsePolicy(t *testing.T, vars map[string]string, args ...string) (trace.Po
 		return err
 	}}
 	addPolicyFlags(cmd)
-	cmd.SetArgs(args)
+	cmd.SetArgs(append([]string{}, args...)) // none is not those of the test
 	err := cmd.Execute()
 	return policy, err
 }

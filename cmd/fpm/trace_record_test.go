@@ -568,7 +568,7 @@ func TestRecordSignalledTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if status := r.status(); status != 1 || r.manifest().State != "stopped" {
+	if status := r.status(); status != 0 || r.manifest().State != "stopped" {
 		t.Errorf("exit status %d, manifest %+v\n%s", status, r.manifest(), r.stderr)
 	}
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -284,13 +285,18 @@ func TestRunStops(t *testing.T) {
 		}
 	})
 	t.Run("when there are enough rows", func(t *testing.T) {
-		r := newBench(t, 1, Options{MaxRows: 7}).run()
-		for i := range int64(20) {
-			r.send(0, "w", 0, i)
+		b := newBench(t, 1, Options{MaxRows: 7})
+		b.subscribe = func(ctx context.Context, _ subscribe.Endpoint, _ subscribe.Options) error {
+			b.joined.Done()
+			for i := range int64(20) {
+				b.send(0, "w", 0, i) // some of them behind the end, but none behind this subscription
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
 		}
-		m, err := r.end()
-		if err != nil || !m.Complete || len(r.rows("w")) != 7 {
-			t.Errorf("%v, complete %v, %d rows", err, m.Complete, len(r.rows("w")))
+		m, err := b.run().end()
+		if err != nil || !m.Complete || len(b.rows("w")) != 7 {
+			t.Errorf("%v, complete %v, %d rows", err, m.Complete, len(b.rows("w")))
 		}
 		accounted(t, m.Totals.Counts)
 	})
