@@ -89,14 +89,21 @@ type series struct {
 type way struct {
 	layout Layout
 	mode   wire.Mode
+	schema string // of rows that are not valid, since it is another one
 }
 
 func (w way) String() string {
-	if w.layout == Received {
+	switch {
+	case w.schema != "":
+		return fmt.Sprintf("the schema %q", w.schema)
+	case w.layout == Received:
 		return w.layout.String()
 	}
 	return "the " + string(w.mode) + " capture mode"
 }
+
+// maxWays is how many ways of a series are told apart: two make a warning.
+const maxWays = 8
 
 // place is the first row of its way.
 type place struct {
@@ -112,7 +119,7 @@ func (v *verifier) say(rule finding.ID, rec *segment.Record, f finding.Finding) 
 
 func (v *verifier) row(rec segment.Record, row *Row) {
 	v.line(rec.Source)
-	if w := (way{row.Layout, row.Mode}); w != v.way || rec.Source != v.noted {
+	if w := (way{layout: row.Layout, mode: row.Mode}); w != v.way || rec.Source != v.noted {
 		v.note(&rec, w)
 	}
 	s, st := v.add(&rec, row)
@@ -200,7 +207,7 @@ func (v *verifier) note(rec *segment.Record, w way) {
 		v.series[name] = s
 	}
 	v.way, v.noted = w, rec.Source
-	if _, ok := s.ways[w]; !ok {
+	if _, ok := s.ways[w]; !ok && len(s.ways) < maxWays {
 		s.ways[w] = place{rec.Source.Path, rec.Number, rec.Offset}
 	}
 }
@@ -215,6 +222,9 @@ func (v *verifier) failure(err error) {
 func (v *verifier) bad(rec segment.Record, fault *RowError) {
 	v.line(rec.Source)
 	v.tally.bad(rec, fault)
+	if fault.Schema != "" {
+		v.note(&rec, way{schema: fault.Schema})
+	}
 	v.say(finding.TraceRow, &rec, finding.Finding{Rank: finding.NoRank, Pointer: fault.Pointer, Message: fault.Message, Column: fault.Offset + 1})
 }
 
