@@ -271,7 +271,7 @@ func peak(t *testing.T, pid int) (mib int) {
 // Two hundred publishers that send payloads of most of a mebibyte as fast as they can, or
 // stop within one, or send small ones, onto a disk that is full, take less than 128 MiB.
 func TestRecordMemory(t *testing.T) {
-	const ranks, most = 200, 128
+	const ranks, most = 200, 128 * memoryFactor
 	fpm, small, sockets := program(t), mount(t, "256k"), filepath.Join(t.TempDir(), "s")
 	for i := range ranks {
 		size := []int{900_000, 900_000, 200, 15_000, 3_000}[i%5]
