@@ -164,9 +164,13 @@ func (c *connection) overdue(now time.Time) bool {
 	return c.isBorrowed() && now.Sub(c.borrowed) >= holdFor && c.pool.wanted()
 }
 
-// gather is how long messages may gather in the kernel. At thousands a second, waking for
-// each costs three times what is done with it; below one in this time nothing waits.
-const gather = 10 * time.Millisecond
+// gather is how long messages may gather in the kernel when they come, on average, less
+// than quick behind each other. At thousands a second, waking for each costs three times
+// what is done with it; the passes of an engine are slower, and none of them waits.
+const (
+	gather = 20 * time.Millisecond
+	quick  = time.Millisecond
+)
 
 // gathered is how much may: what the kernel keeps for a connection is more, of a Unix
 // domain socket, too, so that the peer's own queue does not begin to fill.
@@ -177,9 +181,9 @@ const gathered = 192 << 10
 // gathers enough by itself, and its own queue must not fill. Arrival times are late by no
 // more than the wait.
 func (c *connection) wait() {
-	quick := c.took < gather*time.Duration(c.fresh)
+	often := c.took < quick*time.Duration(c.fresh)
 	fits := time.Duration(c.came)*gather < gathered*c.took
-	if c.drained && quick && fits {
+	if c.drained && often && fits {
 		time.Sleep(gather)
 	}
 	c.fresh = 0
