@@ -167,7 +167,7 @@ func (c *mergedCheck) judgeFlat(size int) error {
 	}
 	w := flatWalk{
 		c: c, size: size, seen: newBits(c.groups.fpms.len()), group: -1, last: -1,
-		flat: &ahead{src: c.f.src}, groups: &ahead{src: c.f.src},
+		flat: jsonstream.NewAhead(c.f.src), groups: jsonstream.NewAhead(c.f.src),
 	}
 	for i := range c.flat.len() {
 		if err := w.judge(i); err != nil {
@@ -190,35 +190,8 @@ type flatWalk struct {
 	want  []byte           // buffers
 	own   []byte
 	// The file twice: both parts that are compared are read from front to back as a rule.
-	flat, groups *ahead
+	flat, groups *jsonstream.Ahead
 }
-
-// ahead reads a source in larger pieces than it is asked for, for one goroutine.
-type ahead struct {
-	src io.ReaderAt
-	off int64
-	buf []byte
-}
-
-func (a *ahead) ReadAt(p []byte, off int64) (int, error) {
-	if at := off - a.off; at >= 0 && at+int64(len(p)) <= int64(len(a.buf)) {
-		return copy(p, a.buf[at:]), nil
-	}
-	if len(p) > aheadSize/4 {
-		return a.src.ReadAt(p, off)
-	}
-	if a.buf == nil {
-		a.buf = make([]byte, aheadSize)
-	}
-	n, err := a.src.ReadAt(a.buf[:aheadSize], off)
-	a.off, a.buf = off, a.buf[:n]
-	if n >= len(p) {
-		err = nil
-	}
-	return copy(p, a.buf), err
-}
-
-const aheadSize = 64 << 10
 
 func (w *flatWalk) judge(i int) error {
 	c, x := w.c, &w.c.flat

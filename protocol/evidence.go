@@ -97,7 +97,7 @@ type EvidenceReader struct {
 // NewEvidenceReader returns a reader of measurements in the document src, whose protocol
 // declares contract.
 func NewEvidenceReader(src io.ReaderAt, contract Contract) *EvidenceReader {
-	return &EvidenceReader{src: src, contract: contract, texts: map[string]string{}, requests: requests{hash: sha256.New()}}
+	return &EvidenceReader{src: src, contract: contract, texts: map[string]string{}, requests: requests{hash: sha256.New(), src: jsonstream.NewAhead(src)}}
 }
 
 // Read reads the benchmark_measurement that comes next and returns what it holds, valid
@@ -308,9 +308,9 @@ type requests struct {
 	// Of the request at hand, the literals of its known members:
 	slot, tokens, digest []byte
 	members              int
-	scalar               jsonvalue.Value // of a request that is one
-	src                  window          // of the requests that are read again
-	unhashed             bool            // a request could not be hashed, which is reported
+	scalar               jsonvalue.Value   // of a request that is one
+	src                  *jsonstream.Ahead // of the requests that are read again
+	unhashed             bool              // a request could not be hashed, which is reported
 }
 
 func (q *requests) begin() {

@@ -1,8 +1,6 @@
 package protocol
 
 import (
-	"io"
-
 	"github.com/fpm-project/fpm/internal/jsonstream"
 	"github.com/fpm-project/fpm/internal/jsonvalue"
 	"github.com/fpm-project/fpm/internal/pyjson"
@@ -175,8 +173,7 @@ func (r *EvidenceReader) hashRequest(x *request, span jsonstream.Span) error {
 		r.broken("/prompts/requests/"+itoa(x.at), x.off, "the request is too large to be hashed", "at most 512 KiB")
 		return nil
 	}
-	q.src.of = r.src
-	tree, err := jsonstream.ReadTree(&q.src, span)
+	tree, err := jsonstream.ReadTree(q.src, span)
 	if err == nil {
 		q.text = pyjson.AppendCanonical(q.text, tree)
 	}
@@ -185,27 +182,3 @@ func (r *EvidenceReader) hashRequest(x *request, span jsonstream.Span) error {
 
 // plain tells whether a literal is its own canonical text.
 func plain(f jsonstream.Field, raw []byte) bool { return f.Integer && string(raw) != "-0" }
-
-// window reads through a buffer what is asked for in small pieces, one behind the other.
-type window struct {
-	of  io.ReaderAt
-	off int64
-	buf []byte
-}
-
-func (w *window) ReadAt(p []byte, off int64) (int, error) {
-	const size = 64 << 10
-	if len(p) > size {
-		return w.of.ReadAt(p, off)
-	}
-	if off < w.off || off+int64(len(p)) > w.off+int64(len(w.buf)) {
-		if w.buf == nil {
-			w.buf = make([]byte, size)
-		}
-		n, err := w.of.ReadAt(w.buf[:size], off)
-		if w.off, w.buf = off, w.buf[:n]; n < len(p) {
-			return copy(p, w.buf), err
-		}
-	}
-	return copy(p, w.buf[off-w.off:]), nil
-}
