@@ -17,8 +17,8 @@ const (
 
 	// batchBytes is what the buffers of all batches may take together. With a full queue,
 	// what a few large messages take while they are received and decoded, thousands of
-	// streams, and the garbage of all that, twice as much would come too near to the 128 that the
-	// process is to stay below.
+	// streams, and the garbage of all that, twice as much would come too near to the 128
+	// MiB that the process is to stay below.
 	batchBytes = 12 << 20
 
 	// sampledBytes is what the sampler may hold; the batches have less by as much.

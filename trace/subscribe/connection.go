@@ -228,7 +228,7 @@ func (c *connection) next() (frames [][]byte, refusal, err error) {
 	c.spans = c.spans[:0]
 	for more := true; more; {
 		if more, err = m.frame(); err != nil {
-			if m.spared && m.within() {
+			if m.spared && m.fits() && m.largest <= wire.MaxFrame {
 				return nil, nil, m.ended(err) // it never came whole
 			}
 			return nil, m.refusal(), m.ended(err)
@@ -277,8 +277,7 @@ func (m *message) frame() (more bool, err error) {
 		m.second = h.size
 	}
 	if !m.skipped && m.futile(h) {
-		m.spared = true
-		m.skip()
+		m.spare()
 	}
 	if h.size > wire.MaxFrame || m.count > maxKept || m.total > maxBuffered {
 		m.skip()
@@ -304,9 +303,9 @@ func (m *message) futile(h header) bool {
 	return m.count > wire.FrameCount || last != (m.count == wire.FrameCount) || m.count == sequenceFrame && h.size != sequenceSize
 }
 
-// within tells whether the message may be one of three frames that are not too large.
-func (m *message) within() bool {
-	return m.count <= wire.FrameCount && m.largest <= wire.MaxFrame
+// fits tells whether the message has the right number of frames, or may still come to it.
+func (m *message) fits() bool {
+	return m.count == wire.FrameCount || m.count < wire.FrameCount && !m.whole
 }
 
 // header is a frame's first bytes.
@@ -344,8 +343,7 @@ func (m *message) header() (h header, err error) {
 func (m *message) need(n int) error {
 	err := m.c.need(m.size + n)
 	if errors.Is(err, errTaken) {
-		m.spared = true
-		m.skip()
+		m.spare()
 		err = m.c.need(n)
 	}
 	return err
@@ -356,8 +354,7 @@ func (m *message) keep(h header) error {
 	from := m.size + h.length
 	to := from + int(h.size)
 	if err := m.c.need(to); errors.Is(err, errTaken) {
-		m.spared = true
-		m.skip()
+		m.spare()
 		return m.discard(h)
 	} else if err != nil {
 		return err
@@ -375,6 +372,12 @@ func (m *message) skip() {
 		m.size = 0
 		m.c.giveBack()
 	}
+}
+
+// spare gives the message up for want of a buffer, or since it is not worth one.
+func (m *message) spare() {
+	m.spared = true
+	m.skip()
 }
 
 // discard reads over a frame.
@@ -431,17 +434,16 @@ func (m *message) command(h header) error {
 // the number of frames comes first; that of a message which was not read to its end may
 // still be right.
 func (m *message) refusal() error {
-	fits := m.count == wire.FrameCount || m.count < wire.FrameCount && !m.whole
 	switch {
 	case !m.skipped:
 		return nil
-	case m.largest > wire.MaxFrame && fits:
+	case m.largest > wire.MaxFrame && m.fits():
 		return &wire.RejectError{Reason: wire.TooLarge,
 			Message: fmt.Sprintf("a frame has %d bytes; at most %d are read", m.largest, wire.MaxFrame)}
 	case m.count == wire.FrameCount && m.second != sequenceSize:
 		return &wire.RejectError{Reason: wire.Sequence,
 			Message: fmt.Sprintf("the sequence frame has %d bytes instead of %d", m.second, sequenceSize)}
-	case fits && m.spared:
+	case m.spared && m.fits():
 		return errTaken
 	}
 	more := " or more"
