@@ -5,11 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,9 +15,8 @@ import (
 
 	"github.com/fpm-project/fpm/internal/exitcode"
 	"github.com/fpm-project/fpm/internal/finding"
+	"github.com/fpm-project/fpm/internal/goldentest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew; read them before they are kept")
 
 // faults are findings of every shape.
 func faults() *finding.Collector {
@@ -142,27 +138,10 @@ func TestGolden(t *testing.T) {
 	}
 	for name, r := range reports() {
 		for _, format := range formats[name] {
-			golden(t, name+"."+string(format), withoutTable(format, print(t, format, r, TextOptions{})))
+			goldentest.Check(t, name+"."+string(format), withoutTable(format, print(t, format, r, TextOptions{})))
 		}
 	}
-	golden(t, "failed.color", print(t, Text, reports()["failed"], TextOptions{Color: true}))
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-golden +got):\n%s", name, diff)
-	}
+	goldentest.Check(t, "failed.color", print(t, Text, reports()["failed"], TextOptions{Color: true}))
 }
 
 func TestCode(t *testing.T) {

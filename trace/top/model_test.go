@@ -9,6 +9,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/fpm-project/fpm/internal/goldentest"
 )
 
 // press returns the message of a key.
@@ -77,7 +79,7 @@ func TestScreens(t *testing.T) {
 			fmt.Fprintf(&b, "|%s\n", line)
 		}
 	}
-	golden(t, "screens.txt", b.String())
+	goldentest.Check(t, "screens.txt", b.String())
 }
 
 func TestBeforeAnythingIsKnown(t *testing.T) {

@@ -1,40 +1,17 @@
 package top
 
 import (
-	"flag"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
-	"github.com/google/go-cmp/cmp"
 
+	"github.com/fpm-project/fpm/internal/goldentest"
 	"github.com/fpm-project/fpm/trace/wire"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew; read them before they are kept")
-
-// golden compares text with a file.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
-}
 
 // fleet is the snapshot of a board that a little of everything has happened to.
 func fleet() Snapshot {
@@ -70,14 +47,14 @@ func TestPlain(t *testing.T) {
 	for _, v := range []View{{}, {Width: 80}, {Width: 120, Sort: ByWall, Down: true, Metric: RateMetric}, {Width: 40}, {Width: 150, Filter: "RANK 1"}, {Width: 100, Filter: "nobody"}} {
 		fmt.Fprintf(&b, "== %+v\n%s", v, v.Plain(&snap))
 	}
-	golden(t, "plain.txt", b.String())
+	goldentest.Check(t, "plain.txt", b.String())
 }
 
 func TestColors(t *testing.T) {
 	snap := fleet()
 	v := View{Width: 100, Color: true}
 	got := v.Plain(&snap)
-	golden(t, "color.txt", strings.ReplaceAll(got, "\x1b", "ESC"))
+	goldentest.Check(t, "color.txt", strings.ReplaceAll(got, "\x1b", "ESC"))
 	without := View{Width: 100}
 	if ansi.Strip(got) != without.Plain(&snap) {
 		t.Error("colour changes the text")
